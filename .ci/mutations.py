@@ -397,13 +397,13 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_additive.py",
-        "queries = queries - effects @ self._rows",
-        "queries = queries + effects @ self._rows",
+        "queries = queries - effects @ self._projected_rows",
+        "queries = queries + effects @ self._projected_rows",
         "the second stage adds the first one instead of its residuals",
     ),
     Mutation(
         "smoothing/_additive.py",
-        "return left_out[:, :n_outputs] + of_column[:, None] * self._own[1][rows]",
+        "return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]",
         "return left_out[:, :n_outputs]",
         "residuals as if the row that is left out were there",
     ),

@@ -250,7 +250,7 @@ class AdditiveMixture(FittedSmoother):
         return directions[:, kept > _MIN_KEPT]
 
     @cached_property
-    def _rows(self):
+    def _projected_rows(self):
         """The rows along the directions, Q; rows that are equal have equal numbers."""
         points, rows = np.unique(self.keys, axis=0, return_inverse=True)
         return self._project(points)[rows.ravel()]
@@ -263,7 +263,7 @@ class AdditiveMixture(FittedSmoother):
     def _ridge(self, values):
         """Return the means of values (n, n_outputs), and coefficients of the directions."""
         mean = np.average(values, axis=0, weights=self._weights)
-        return mean, self._rows.T @ (self._weights[:, None] * (values - mean))
+        return mean, self._projected_rows.T @ (self._weights[:, None] * (values - mean))
 
     def _coefficients(self, values):
         """Return the coefficients of the columns, (n_columns, n_outputs)."""
@@ -276,14 +276,20 @@ class AdditiveMixture(FittedSmoother):
         """Return values of the rows less what the additive stage predicts for them."""
         table = values.reshape(len(values), -1)
         mean, b = self._ridge(table)
-        return (table - mean - self._rows @ b).reshape(values.shape).astype(values.dtype)
+        return (
+            (table - mean - self._projected_rows @ b).reshape(values.shape).astype(values.dtype)
+        )
 
     @cached_property
-    def _own(self):
-        """Leverages of the rows in the additive stage, and its leave-one-out residuals."""
-        leverage = np.sum(np.square(self._rows), axis=1) * self._weights
+    def _leverage(self):
+        """Leverages of the rows in the additive stage, (n,)."""
+        return np.sum(np.square(self._projected_rows), axis=1) * self._weights
+
+    @cached_property
+    def _loo_residuals(self):
+        """Leave-one-out residuals of the additive stage, (n, n_outputs)."""
         residuals = self.residuals(self.table.astype(np.float64))
-        return leverage, residuals / np.maximum(1 - leverage, 1e-9)[:, None]
+        return residuals / np.maximum(1 - self._leverage, 1e-9)[:, None]
 
     def component(self, feature, X):
         """Return the centred component of a feature, and its standard error, (n, n_outputs).
@@ -306,13 +312,13 @@ class AdditiveMixture(FittedSmoother):
     def _noise_variance(self):
         """Variance of each output about the additive stage, for a row of mean weight."""
         squares = mean_squares(self.residuals(self.table), self.key_weights)
-        return squares / max(1 - np.sum(self._own[0]) / self.n_rows, 1 / self.n_rows)
+        return squares / max(1 - np.sum(self._leverage) / self.n_rows, 1 / self.n_rows)
 
     def describe_components(self):
         """Return degrees of freedom, and standard deviations over the rows (n, n_outputs)."""
         features, n_features = self.terms.feature, self.terms.n_features
-        of_column = np.sum(self._directions.T * (self._directions.T @ self._gram), axis=0)
-        freedoms = np.bincount(features, of_column[1:], n_features)
+        of_columns = np.sum(self._directions.T * (self._directions.T @ self._gram), axis=0)
+        freedoms = np.bincount(features, of_columns[1:], n_features)
         components = [self.component(j, self.keys)[0] for j in range(n_features)]
         return freedoms, np.sqrt([mean_squares(c, self.key_weights) for c in components])
 
@@ -335,8 +341,8 @@ class AdditiveMixture(FittedSmoother):
             parts.append((1 - self.share, [of_joint(self.joint, X, values)]))
         if self.of_residuals is not None:
             # These values themselves tell the smoother that it has read them already.
-            own = values is self.values
-            residuals = self.of_residuals.values if own else self.residuals(values)
+            is_training = values is self.values
+            residuals = self.of_residuals.values if is_training else self.residuals(values)
             parts.append((self.share, [of_joint(self.of_residuals, X, residuals)]))
         return weighted_sum(parts)[0]
 
@@ -353,22 +359,22 @@ class AdditiveMixture(FittedSmoother):
         if self.of_residuals is not None:
             second = self.of_residuals.local_rows(X, more, without_each=without_each)
             values, effects, left_out = values + second.values, second.effects, second.left_out
-            queries = queries - effects @ self._rows
-        stage = queries @ (self._rows * self._weights[:, None]).T
+            queries = queries - effects @ self._projected_rows
+        stage = queries @ (self._projected_rows * self._weights[:, None]).T
         fields = [values, effects + stage]
         if without_each:
             # Without row i, whose leave-one-out residual is a, predictions of the first stage
             # change by -A[:, i] a. That the second stage has no row i either is neglected here.
-            fields.append(of_stage + left_out - stage[:, :, None] * self._own[1])
+            fields.append(of_stage + left_out - stage[:, :, None] * self._loo_residuals)
         parts.append((self.share, fields))
         averages = dict(zip(kept, weighted_sum(parts), strict=True))
         return attention.LocalRows(**dict.fromkeys(attention.LocalRows._fields) | averages)
 
     def of_rows(self, measured):
         """Predict the rows, in windows that another smoother measures."""
-        leverage, loo_residuals = self._own
+        left_out = self.table - self._loo_residuals
         fitted = self.table - self.residuals(self.table.astype(np.float64))
-        parts = [(self.share, Predictions(self.table - loo_residuals, fitted, leverage))]
+        parts = [(self.share, Predictions(left_out, fitted, self._leverage))]
         if self.share < 1:
             parts.append((1 - self.share, self.joint.of_rows(measured.joint)))
         if self.of_residuals is not None:
@@ -380,7 +386,7 @@ class AdditiveMixture(FittedSmoother):
         """What the second stage adds to predictions of the rows by the first stage."""
         smoother, n_outputs = self._of_residuals_and_rows, self.table.shape[1]
         left_out, fitted, leverage = smoother.of_rows(smoother)
-        weighted = self._rows * self._weights[:, None]
+        weighted = self._projected_rows * self._weights[:, None]
         leverage = leverage - np.sum(fitted[:, n_outputs:] * weighted, axis=1)
         left_out = self._second_left_out(left_out, slice(None))
         return Predictions(left_out, fitted[:, :n_outputs], leverage)
@@ -388,16 +394,16 @@ class AdditiveMixture(FittedSmoother):
     @property
     def _of_residuals_and_rows(self):
         """The joint smoother of the residuals, and of the rows along the directions."""
-        values = np.column_stack([self.of_residuals.table, self._rows])
+        values = np.column_stack([self.of_residuals.table, self._projected_rows])
         return self.of_residuals.replace(values=values)
 
     def _second_left_out(self, left_out, rows):
         """Predict rows without themselves by the second stage; `left_out` is that of both."""
         # If row i is left out, the residuals of the first stage become r + A[:, i] a with its
         # leave-one-out residual a. The second stage is linear in r and in A = Q Q' W.
-        n_outputs, weighted = self.table.shape[1], self._rows * self._weights[:, None]
-        of_column = np.sum(left_out[:, n_outputs:] * weighted[rows], axis=1)
-        return left_out[:, :n_outputs] + of_column[:, None] * self._own[1][rows]
+        n_outputs, weighted = self.table.shape[1], self._projected_rows * self._weights[:, None]
+        second_of_hat = np.sum(left_out[:, n_outputs:] * weighted[rows], axis=1)
+        return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]
 
     def left_out_of(self, rows, factor=1.0):
         """Predict rows without themselves, in windows of joint smoothers wider by a factor."""
@@ -408,7 +414,7 @@ class AdditiveMixture(FittedSmoother):
 
     def _stages_left_out(self, rows, factor=1.0):
         """Predict rows without themselves by both stages."""
-        left_out = self.table[rows] - self._own[1][rows]
+        left_out = self.table[rows] - self._loo_residuals[rows]
         if self.of_residuals is None:
             return left_out
         if factor == 1:
