@@ -402,6 +402,24 @@ MUTATIONS = [
         "beyond the rows the line's own value",
     ),
     Mutation(
+        "smoothing/_additive.py",
+        "queries = queries - effects @ self._projected_rows",
+        "queries = queries + effects @ self._projected_rows",
+        "the second stage adds the first one instead of its residuals",
+    ),
+    Mutation(
+        "smoothing/_additive.py",
+        "return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]",
+        "return left_out[:, :n_outputs]",
+        "residuals as if the row that is left out were there",
+    ),
+    Mutation(
+        "smoothing/_additive.py",
+        "kept = np.flatnonzero(known)[(sizes <= limits).all(axis=0)]",
+        "kept = np.flatnonzero(known)",
+        "a few huge errors choose the mixing weight",
+    ),
+    Mutation(
         "smoothing/_degrees.py",
         "scores = scores._replace(trace=scores.trace * len(kept) / len(some))",
         "scores = scores._replace(trace=scores.trace)",

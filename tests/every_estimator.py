@@ -53,6 +53,7 @@ OTHERS = {
     "average": NadarayaWatsonRegressor(bandwidth=0.3),
     "votes": NadarayaWatsonClassifier(bandwidth=0.3),
     "lines": LocalPolynomialRegressor(bandwidth=0.3, degree=1),
+    "sum of functions": LocalPolynomialRegressor(structure="additive"),
     "best average": NadarayaWatsonCV(["gaussian"], [0.2, 0.5]),
     "best line": LocalPolynomialCV(["gaussian"], [0.3, 0.6], degrees=[0, 1]),
     "density": ProductKernelDensity(bandwidth=0.3),

@@ -322,6 +322,7 @@ VALUES = {
     "coverage": [0.5, 0.0, 1.0, 2.0, [0.5, 0.9]],
     "criterion": ["loo", "gcv", "x"],
     "degree": [0, 1, 2, 3, 4, 1.0, True],
+    "structure": ["auto", "joint", "additive", "sum", None],
     "dropout": [0.1, 1.0, -0.5],
     "empty": ["nearest", "nan", "mean"],
     "encodings": [("standard",), ("x",), ()],

@@ -83,6 +83,7 @@ SEARCHING = {
         NadarayaWatsonRegressor(bandwidth="knn-loo"),
         NadarayaWatsonClassifier(),
         LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(7), degree=1),
+        LocalPolynomialRegressor(structure="additive"),
     ],
     "densities": [
         ProductKernelDensity(bandwidth="scott", sensitivity=0.5),
@@ -94,6 +95,7 @@ LONG = {
     "smoothers": [
         NadarayaWatsonRegressor(per_feature=True),
         LocalPolynomialRegressor(degree=1, robust=True),
+        LocalPolynomialRegressor(),
         NadarayaWatsonCV(["gaussian", "tricube"]),
         LocalPolynomialCV(["gaussian"], criterion="gcv"),
     ],

@@ -58,6 +58,7 @@ ONE_OF_EACH = [
     NadarayaWatsonRegressor(bandwidth=0.5),
     NadarayaWatsonClassifier("matern32", bandwidth=0.5),
     LocalPolynomialRegressor(bandwidth=0.5),
+    LocalPolynomialRegressor(structure="additive"),
     NadarayaWatsonCV(["gaussian"], [0.5, 2.0]),
     LocalPolynomialCV(["gaussian"], [0.5, 2.0], degrees=[0, 1]),
     ProductKernelDensity("logistic", bandwidth="scott", sensitivity=0.5),

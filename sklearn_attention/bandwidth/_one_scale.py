@@ -245,7 +245,7 @@ def _search_scale(criterion, rows, kernel, observe):
         layout |= {"step": WIDE_STEP}
     with curve.trials as trials:
         best, _ = minimize_scale(curve, lowest, high, **layout)
-        if low < best < lowest * np.exp(rows.precision):
+        if low < lowest and best < lowest * np.exp(rows.precision):
             minimize_scale(curve, low, lowest, **layout)
     scales = np.array(sorted(curve.tried))
     columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T

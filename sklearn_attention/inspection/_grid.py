@@ -50,6 +50,11 @@ def _place(frame, feature):
     )
 
 
+def position_of(X, feature):
+    """Return the position of a feature of a table, by position or by name."""
+    return _place(_frame(X), feature)
+
+
 def column_of(X, feature):
     """Name of a numeric feature of a table, and the feature as an array (n_samples,)."""
     frame = _frame(X)

@@ -3,19 +3,21 @@
 from typing import Any, Self
 
 import numpy as np
+from scipy.stats import norm
 from sklearn.base import is_regressor
 
-from .._validation import check_choice, check_size
+from .._validation import check_choice, check_in_open_interval, check_size
+from ..smoothing._additive import AdditiveMixture
 from ..smoothing._uncertainty import UncertaintyMixin
-from ._grid import column_of, rows_along
+from ._grid import column_of, position_of, rows_along
 from ._pipelines import last_step, need_both, remembered_rows, unfit
 from ._style import BLUE, GREY, Display
 
 
 class SmoothDisplay(Display):
-    """Picture of the data and the fitted curve, with a confidence band and intervals.
+    r"""Picture of the data and the fitted curve, with a confidence band and intervals.
 
-    Use it for smoothers of one feature.
+    Use it for smoothers of one feature, and for the components of an additive stage.
 
     Make one by :meth:`from_estimator`.
 
@@ -33,6 +35,8 @@ class SmoothDisplay(Display):
         Names of the feature and of the target.
     bias_corrected : bool, default=False
         Whether the band is around a fit with less bias than the curve.
+    is_component : bool, default=False
+        Whether the curve is a component of an additive stage, and y its partial residuals.
 
     Attributes
     ----------
@@ -44,6 +48,25 @@ class SmoothDisplay(Display):
     The band of a smoother is around another fit, which has less bias than the one with the best
     predictions: see :meth:`~sklearn_attention.LocalPolynomialRegressor.confidence_band`. So the
     prediction is not in its middle, and may lie outside where its bias is largest.
+
+    The component :math:`f_j` of an additive stage (see
+    :class:`~sklearn_attention.LocalPolynomialRegressor`) is what a feature adds to the sum,
+    less its mean over the training rows. Its band has the variance that the coefficients have
+    given the data, if each is normal with mean 0 and the variance of the noise divided by its
+    penalty [1]_: with the columns :math:`Z`, the penalties :math:`\Lambda` and the weights
+    :math:`W`,
+
+    .. math:: \operatorname{Var} = \hat\sigma^2\,
+              z_j(x)^\top \bigl[(Z^\top W Z + \Lambda)^{-1}\bigr]_{jj}\, z_j(x)
+
+    So the coverage of 90 % bands holds on average over the rows, where it was 0.87 to 0.95 in
+    five simulated sums, and not at each place. Partial residuals are the component plus the
+    residuals of the stage.
+
+    References
+    ----------
+    .. [1] Marra, G. and Wood, S. N. (2012). Coverage properties of confidence intervals for
+       generalized additive model components. Scandinavian Journal of Statistics 39, 53-74.
 
     Examples
     --------
@@ -69,10 +92,11 @@ class SmoothDisplay(Display):
         coverage: float = 0.9,
         names: Any = ("x", "y"),
         bias_corrected: bool = False,
+        is_component: bool = False,
     ) -> None:
         self.x, self.y, self.grid, self.curve = x, y, grid, curve
         self.band, self.interval, self.coverage, self.names = band, interval, coverage, names
-        self.bias_corrected = bias_corrected
+        self.bias_corrected, self.is_component = bias_corrected, is_component
 
     @classmethod
     def from_estimator(
@@ -89,7 +113,11 @@ class SmoothDisplay(Display):
         ax=None,
         **kwargs,
     ) -> Self:
-        """Draw the predictions of a fitted regressor along a feature.
+        """Draw the predictions of a fitted regressor along a feature, or a component.
+
+        If a regressor of several features has an additive stage, its component is drawn: the
+        function of the feature, with a pointwise band and partial residuals. Pass `X` and `y`,
+        ``interval=True`` or ``band="simultaneous"`` to draw predictions.
 
         Parameters
         ----------
@@ -128,6 +156,7 @@ class SmoothDisplay(Display):
         if not isinstance(interval, bool):
             check_choice("interval", interval, ("auto", "heteroscedastic"))
         check_size("grid_resolution", grid_resolution, 8)
+        coverage = check_in_open_interval("coverage", coverage, 0, 1)
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
             raise unfit(
@@ -136,6 +165,10 @@ class SmoothDisplay(Display):
                 "one such as NadarayaWatsonRegressor",
             )
         need_both(X, y)
+        smoother = getattr(model, "smoother_", None)
+        is_pointwise = band != "simultaneous" and interval in ("auto", False)
+        has_components = isinstance(smoother, AdditiveMixture) and smoother.keys.shape[1] > 1
+        is_component = X is None and is_pointwise and has_components
         target_name = str(getattr(y, "name", None) or "y")
         if X is None:
             X, y = remembered_rows(estimator)
@@ -151,6 +184,16 @@ class SmoothDisplay(Display):
                 "each row."
             )
         grid = np.linspace(np.nanmin(x), np.nanmax(x), grid_resolution)
+        if is_component:
+            rows, j = model._read_rows(rows_along(X, feature, grid)), position_of(X, feature)
+            component, std = smoother.component(j, rows)
+            width = norm.ppf((1 + coverage) / 2) * std
+            ends = None if band is None else np.hstack([component - width, component + width])
+            display = cls(
+                x, smoother.partial_residuals(j)[:, 0], grid, component[:, 0], band=ends,
+                coverage=coverage, names=(name, f"component of {name}"), is_component=True,
+            )  # fmt: skip
+            return display.plot(ax=ax, **kwargs)
         model, rows = last_step(estimator, rows_along(X, feature, grid))
         curve = np.asarray(model.predict(rows))
         if curve.ndim != 1:
@@ -187,13 +230,15 @@ class SmoothDisplay(Display):
                 self.grid, *self.interval.T, color=BLUE, alpha=0.12, lw=0, label=label
             )
         if self.band is not None:
-            label = f"curve, {percent}" + ", bias-corrected" * self.bias_corrected
+            label = "component" if self.is_component else "curve"
+            label += f", {percent}" + ", bias-corrected" * self.bias_corrected
             ax.fill_between(self.grid, *self.band.T, color=BLUE, alpha=0.35, lw=0, label=label)
         # Many opaque points would hide the curve.
         opacity = float(np.clip(20 / np.sqrt(len(self.x)), 0.1, 0.7))
         ax.scatter(self.x, self.y, s=16, color=GREY, alpha=opacity, lw=0, zorder=1.5)
         has_ends = self.interval is not None or self.band is not None
-        label = "prediction" if has_ends else None
+        label = "component" if self.is_component else "prediction"
+        label = label if has_ends else None
         ax.plot(self.grid, self.curve, color=BLUE, lw=2, label=label)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
 

@@ -1,5 +1,7 @@
 """Averages of local polynomials of several degrees: which, and with which weights."""
 
+import functools
+
 import numpy as np
 
 from .._blocks import evenly_spread
@@ -14,7 +16,7 @@ _HIGHEST, _HIGHEST_OF_SEVERAL, _SEVERAL = 3, 2, 4
 # The best bandwidths of averages are at least 0.7 times that of lines, and those of parabolas
 # and cubics at least 1.2 times, on curves of four kinds with 60 to 8000 rows and in two and
 # three features. They may be wide where lines are not: a cubic may describe all rows.
-MIN_RATIO_TO_LINES = 0.6
+_MIN_RATIO_TO_LINES = 0.6
 # Precision, as a logarithm, of the bandwidths of smoothers that are averaged. With 5e-4 for
 # lines errors of 82 data sets are 0.9999 times as large, in 1.3 times the seconds; with 0.005
 # for the other degrees errors of 352 data sets are the same.
@@ -33,6 +35,39 @@ def degrees_to_average(rows, n_rows, rule, kernel):
     # Of more coefficients there is no criterion.
     few = [k for k in range(highest + 1) if Basis(k, n_features).size + 2 < n_rows]
     return [1, *(k for k in few if k != 1)] if rule.serves_each_degree and 1 in few else [1]
+
+
+def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=None):
+    """Choose a bandwidth for each degree, and average the smoothers.
+
+    Returns the choice of the heaviest, the average, and whether a callback ended the search.
+    ``smoother_at(degree, bandwidth, n_neighbors)`` makes a smoother, and
+    ``predictor(smoother)`` what a callback is to see of it.
+    """
+    ended, choices, smoothers = False, [], []
+
+    def observe(degree, value, *bandwidth):
+        nonlocal ended
+        candidate = smoother_at(degree, *bandwidth)
+        candidate = candidate if predictor is None else predictor(candidate)
+        ended = bool(report.done("bandwidth", smoother_=candidate))
+        return ended
+
+    for degree in degrees:
+        watch = functools.partial(observe, degree)
+        choice = rule.choose(rows.but(degree=degree), kernel, watch)
+        if degree == 1 and len(degrees) > 1:
+            # The searches for the other degrees begin at a multiple of this bandwidth.
+            is_numeric = rows.columns.is_numeric
+            start = np.where(is_numeric, _MIN_RATIO_TO_LINES, 1.0) * choice.bandwidth
+            per_feature = choice.results is None and rows.may_have_several(kernel)
+            rows = rows.but(start=start, per_feature=per_feature or rows.per_feature)
+        choices.append(choice)
+        smoothers.append(smoother_at(degree, choice.bandwidth, choice.n_neighbors))
+        if ended:
+            break
+    best, smoother = averaged(smoothers, rows)
+    return choices[best], smoother, ended
 
 
 def averaged(smoothers, rows):

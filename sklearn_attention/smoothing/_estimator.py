@@ -16,9 +16,10 @@ from .._base import warn_user
 from .._blocks import append_rows, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
-from .._partitions import need_all_rows
+from .._partitions import is_partitioned, need_all_rows
 from .._report import Report
 from .._shapley import FeatureEffectsMixin
+from .._spline_ridge import SplineColumns
 from .._validation import (
     check_choice,
     check_flag,
@@ -31,20 +32,16 @@ from ..attention._reduce import ALGORITHMS
 from ..attention._solve import is_degree, refuse_signed
 from ..attention._sums import EMPTY_POLICIES
 from ..attention._tables import Explanation, explained, heaviest
-from ..bandwidth._neighbors import AdaptiveBandwidth
+from ..bandwidth._neighbors import AdaptiveBandwidth, NeighborSearch
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._degrees import (
-    AVERAGED_PRECISION,
-    MIN_RATIO_TO_LINES,
-    averaged,
-    degrees_to_average,
-)
-from ._fitted_smoother import FittedSmoother, stored_smoother, weighed
-from ._robust import doubts_of_robustness, robustness
+from ._additive import AdditiveMixture, AdditiveTerms, learn_terms
+from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
+from ._fitted_smoother import FittedSmoother, counts_of, stored_smoother, weighed
+from ._robust import doubts_of_robustness, robustness, with_mean_weight_1
 
 # Rows of which the first is predicted when there was no search for a bandwidth.
 _CHECKED_ROWS = 2**12
@@ -71,7 +68,9 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
     _keeps_partitions = True
-    _held = (*MixedRows._held, FittedSmoother)
+    _held = (
+        *MixedRows._held, FittedSmoother, AdditiveMixture, AdditiveTerms, SplineColumns,
+    )  # fmt: skip
     _builders = (("FittedSmoother", stored_smoother), ("AverageOfDegrees", stored_smoother))
     _views = (
         "keys_", "values_", "key_weights_", "kernel_", "bandwidth_", "degree_", "n_neighbors_",
@@ -81,8 +80,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     key_weights_ = _field("weights_as_given", may_be_none=True)
     kernel_, bandwidth_, degree_ = _field("kernel"), _field("bandwidth"), _field("degree")
     n_neighbors_, robustness_weights_ = _field("n_neighbors"), _field("robustness")
-    # A parameter of those with local polynomials.
-    degree = 0
+    # Parameters of those with local polynomials.
+    degree, structure = 0, "joint"
     # Parameters of regressors with one kernel.
     robust, gap = False, 0
     # Whether a search lets several outputs count alike, whatever their units.
@@ -185,6 +184,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 'auto', 0, 1, 2 or 3.")
         check_choice("empty", self.empty, EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, ALGORITHMS)
+        check_choice("structure", self.structure, ("auto", "joint", "additive"))
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
         warn_user(*self._smooth(X, values, weights))
@@ -218,7 +218,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         kernel, smoother = self._check_kernel(), self.smoother_
         keys, weights = smoother.keys, smoother.key_weights
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
-        self._keep(rule=self.bandwidth if isinstance(self.bandwidth, str) else "given")
+        name = self.bandwidth if isinstance(self.bandwidth, str) else "given"
+        if self.structure == "additive" and rule.serves_each_degree and rule.searches:
+            # Errors alone are averaged in windows, for which a rule of thumb suffices.
+            name, rule = "scott", SMOOTHER_RULES["scott"]
+        self._keep(rule=name)
         rows = Rows(
             X=keys, values=smoother.table, columns=self.columns_, sample_weight=weights,
             degree=smoother.degree, empty=self.empty,
@@ -238,8 +242,6 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         # The number of bandwidths that a search tries is not known beforehand.
         report.begin(None if rule.searches else 0)
 
-        ended = False
-
         def at(degree, bandwidth, n_neighbors=None):
             """The smoother at a bandwidth."""
             return smoother.replace(
@@ -248,34 +250,61 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
                 robustness=robust, degree=degree,
             )  # fmt: skip
 
-        def observe(degree, value, *found):
-            nonlocal ended
-            ended = bool(report.done("bandwidth", smoother_=at(degree, *found)))
-            return ended
-
-        degrees, found, several = [smoother.degree], [], self.degree == "auto"
-        if several:
+        degrees = [smoother.degree]
+        if self.degree == "auto":
             degrees = degrees_to_average(rows, smoother.n_rows, rule, kernel)
             # Of the same sample.
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
             rows = rows.but(random_state=seed, precision=precision)
-        for degree in degrees:
-            watch = functools.partial(observe, degree)
-            choice = rule.choose(rows.but(degree=degree), kernel, watch)
-            if several and degree == 1:
-                # The searches for the other degrees begin at a multiple of this bandwidth.
-                start = np.where(columns.is_numeric, MIN_RATIO_TO_LINES, 1.0) * choice.bandwidth
-                per_feature = choice.results is None and rows.may_have_several(kernel)
-                rows = rows.but(start=start, per_feature=per_feature or rows.per_feature)
-            found.append((choice, at(degree, choice.bandwidth, choice.n_neighbors)))
-            if ended:
-                break
-        choices, smoothers = zip(*found, strict=True)
-        best, self.smoother_ = averaged(smoothers, rows)
-        vars(self).update(choices[best].attributes)
+        terms = self._additive_terms(rows, weights, rule, kernel, len(degrees) > 1)
+        if self.structure == "additive":
+            degrees, rows = degrees[:1], with_mean_weight_1(rows)
+        search = functools.partial(choose_members, degrees, rule, kernel, at, report)
+        choice, self.smoother_, ended = search(rows)
+        vars(self).update(choice.attributes)
+        if terms is not None and not ended:
+            mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
+            if self.structure == "auto":
+                residuals = rows.but(values=mixture.residuals(mixture.table))
+                _, second, _ = search(residuals, mixture.with_second_stage)
+                self.smoother_ = mixture.with_second_stage(second).with_best_share()
         report.end()
-        return [*choices[best].warnings, *doubts]
+        return [*choice.warnings, *doubts]
+
+    def _additive_terms(self, rows, weights, rule, kernel, are_several):
+        """Learn terms of an additive stage; None if predictions are to have none.
+
+        They are learned from rows with outliers, too, by `weights`: without these, a line would
+        be far from 0 at an outlier, which alone would determine its slope. `are_several` tells
+        if several degrees are averaged.
+        """
+        if self.structure == "additive":
+            need_all_rows("fits with structure='additive'", rows.X)
+            unserved = {
+                "gap=0": self.gap, "kernel='gaussian'": not kernel.decreasing,
+                "bandwidth='scott'": isinstance(rule, AdaptiveBandwidth | NeighborSearch),
+            }  # fmt: skip
+            for remedy in (remedy for remedy, is_unserved in unserved.items() if is_unserved):
+                name = remedy.partition("=")[0]
+                raise ValueError(
+                    f"structure='additive' does not serve {name}={getattr(self, name)!r}: pass "
+                    f"{remedy}, or structure='joint'."
+                )
+        elif not (
+            self.structure == "auto" and are_several and rule.searches and not self.gap
+            and not is_partitioned(rows.X) and kernel.decreasing
+            and len(rows.columns.numeric) + len(rows.columns.categorical) > 1
+        ):  # fmt: skip
+            return None
+        terms = learn_terms(rows.X, rows.values, rows.columns, counts_of(rows.X, weights))
+        if terms is None and self.structure == "additive":
+            raise ValueError(
+                f"structure='additive' found nothing to fit in X with n_samples="
+                f"{len(rows.X)} and {rows.X.shape[1]} features: y and a feature have to vary, "
+                "and there must not be hundreds of features or levels. Pass structure='joint'."
+            )
+        return terms
 
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.

@@ -166,7 +166,7 @@ class FittedSmoother:
             return evaluate(self, X, everywhere)
         edge, beyond = self.at_edge(X)
         moves = edge == X
-        averages = _weighted_sum(
+        averages = weighted_sum(
             (weight, evaluate(member, edge, moves))
             for weight, member in self.polynomials
             if weight
@@ -303,7 +303,7 @@ class FittedSmoother:
             (weight, _polynomial.predict_rows(own, other))
             for (weight, own), (_, other) in pairs
         )
-        return Predictions(*_weighted_sum(parts))
+        return Predictions(*weighted_sum(parts))
 
     @cached_property
     def training(self):
@@ -321,11 +321,20 @@ class FittedSmoother:
             # The line around averages is of windows as they are, like these.
             widening = self.widening and self.degree > 0
             return self.replace(degree=degree, factor=share, widening=widening)
+        return self.with_members(self.less_biased_members)
+
+    @property
+    def less_biased_members(self):
+        """The members of an average that the band is around."""
         numeric, members = self.columns.is_numeric, []
         for degree, bandwidth, weight in self.members:
             degree, share = self._band(degree)
             members.append(Member(degree, np.where(numeric, share, 1.0) * bandwidth, weight))
-        return self.with_members(members)
+        return members
+
+    def without(self, feature):
+        """Return the smoother without what it adds for a single feature, which is nothing."""
+        return self
 
     def _band(self, degree):
         """Return degree and share of the bandwidth of the curve that a band is around."""
@@ -379,7 +388,7 @@ class FittedSmoother:
                 scale = factor * alone.scale(alone.keys[rows], more=1)
             return alone.leave_one_out(rows=rows, gap=alone.gap).predictions(scale).left_out
 
-        return _weighted_sum((w, [left_out(alone)]) for w, alone in self.polynomials)[0]
+        return weighted_sum((w, [left_out(alone)]) for w, alone in self.polynomials)[0]
 
     def local_rows(self, X, more=0, *, without_each=False):
         """Return the rows of the hat matrix at queries, in windows of `more` neighbours more.
@@ -488,7 +497,7 @@ def stored_smoother(shares=None, degree=None, bandwidth=None, **fields):
     return FittedSmoother(**fields)
 
 
-def _weighted_sum(parts):
+def weighted_sum(parts):
     """Sum fields, each of which has a weight."""
     total = None
     for weight, fields in parts:

@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 
 from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..kernels import Kernel
+from ._additive import AdditiveMixture
 from ._polynomial import local_fit
 from ._regression import SmootherRegressor
+from ._summary import feature_names
 
 
 class LocalPolynomialRegressor(SmootherRegressor):
@@ -42,6 +44,16 @@ class LocalPolynomialRegressor(SmootherRegressor):
         to 3 in one feature, 0 to 2 in up to four, 0 and 1 in more, each at the bandwidth that
         the criterion chooses for it, or at the given numbers: see Notes. With the other rules
         it stands for 1.
+    structure : {"auto", "joint", "additive"}, default="auto"
+        Whether predictions have an additive stage, a sum of functions of single features, so
+        that errors are small in several features if these hardly interact; see Notes. "joint"
+        smooths in all features together. "additive" is the sum alone, without interactions: it
+        is fitted in hundredths of a second, and `bandwidth`, if it is not a number, stands for
+        "scott", since only averages of errors need windows. "auto" mixes the sum with joint
+        smoothers if X has two columns or more that vary, one of them a number, `degree` is
+        "auto", a criterion chooses the bandwidth, the kernel falls with the distance, `gap` is
+        0, and the rows are in memory, with at most 33 million numbers in spline columns.
+        Otherwise it is "joint".
     robust : bool, default=False
         Whether outliers among the targets count less, or not at all, as for
         :class:`NadarayaWatsonRegressor`; with ``degree="auto"`` by the errors of lines.
@@ -61,6 +73,16 @@ class LocalPolynomialRegressor(SmootherRegressor):
         Named tuples of ``degree``, ``bandwidth`` and ``weight``: the polynomials that are
         averaged, for :class:`pandas.DataFrame`. A weight may be 0: beyond the rows degree 1
         is needed. Where `degree` is a number there is one.
+    additive_share_ : float
+        Weight of the additive stage and the smoother of its residuals: 1 is "additive", and 0
+        is "joint". The weight of the joint smoother, which `members_` and all that concerns
+        bandwidths describe, is 1 less this number.
+    components_ : DataFrame
+        A row for each feature with its name, the degrees of freedom of its component in the
+        additive stage, and its importance, the standard deviation of the component over the
+        training rows (`importance_0`, `importance_1` and so on for several outputs); only if
+        there is such a stage. :class:`~sklearn_attention.inspection.SmoothDisplay` draws
+        components.
     degree_ : int
         Degree of the polynomials, of the heaviest of several, as all of the following line.
     bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
@@ -97,6 +119,28 @@ class LocalPolynomialRegressor(SmootherRegressor):
     freedom and slopes are computed, which are averages too. Beyond the smallest and largest
     value of a feature parabolas and cubics diverge: there the prediction is the average at the
     edge, and from there on moves as the line does.
+
+    Joint smoothers need many rows in several features. With ``structure="auto"`` predictions
+    are a mixture of a joint smoother :math:`J` of the targets, and of two stages,
+
+    .. math:: \hat m(x) = v\, [\hat f(x) + S(x) (y - \hat f)] + (1 - v)\, J(x)\, y,\quad
+              \hat f(x) = \mu + \sum_j f_j(x_j)
+
+    The first stage is a ridge regression. It has a line and the principal functions of a
+    smoothing spline for every number, each with a penalty of its own, and an indicator for
+    every level of a category; restricted maximum likelihood chooses all penalties [4]_. The
+    second stage :math:`S` is a joint smoother of the residuals, with bandwidths of its own. The
+    weight :math:`v` between 0 and 1 minimises the squared leave-one-out error. Rows whose error
+    is above five medians do not count in this choice, and several outputs count in units of
+    their deviations. All of this is linear in the targets at its penalties, bandwidths and
+    weight, which are held while effects, leave-one-out errors and bands are computed.
+    Leave-one-out errors are exact. Predictions of queries without each row, for intervals, are
+    exact but in one respect: the change of the residuals when a row is left out is smoothed as
+    if the row were still there. Beyond the rows the lines :math:`f_j` go on, and curves are
+    constant.
+
+    On five sums of functions of three to ten features, with 200 to 5000 rows, errors were 0.29
+    to 0.58 times those of joint smoothing.
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes but not the average;
@@ -138,6 +182,9 @@ class LocalPolynomialRegressor(SmootherRegressor):
        Association 83, 596-610.
     .. [3] Burnham, K. P. and Anderson, D. R. (2002). Model Selection and Multimodel Inference.
        Springer, section 4.2.
+    .. [4] Wood, S. N. (2011). Fast stable restricted maximum likelihood and marginal likelihood
+       estimation of semiparametric generalized linear models. Journal of the Royal
+       Statistical Society B 73, 3-36.
 
     Examples
     --------
@@ -153,6 +200,11 @@ class LocalPolynomialRegressor(SmootherRegressor):
     >>> line = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5, degree=1).fit(X, y)
     >>> line.predict_gradient([[3.0]]).round(2)
     array([[-0.87]])
+    >>> X = np.random.default_rng(0).uniform(size=(100, 3))
+    >>> y = np.sin(6 * X[:, 0]) + X[:, 1]
+    >>> model = LocalPolynomialRegressor(structure="additive").fit(X, y)
+    >>> model.components_["importance"].round(2).tolist()
+    [0.68, 0.27, 0.0]
     """
 
     def __init__(
@@ -161,6 +213,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         *,
         bandwidth: str | ArrayLike | AdaptiveBandwidth = "penalized-loo",
         degree: str | int = "auto",
+        structure: str = "auto",
         robust: bool = False,
         per_feature: bool | str = "auto",
         categorical_features: Any = "from_dtype",
@@ -180,12 +233,36 @@ class LocalPolynomialRegressor(SmootherRegressor):
             random_state=random_state,
         )
         self.degree = degree
+        self.structure = structure
         self.robust = robust
 
     @property
     def members_(self):
         """Polynomials that are averaged: degree, bandwidth and weight of each."""
         return self._smoother.members
+
+    @property
+    def additive_share_(self):
+        """Weight of the additive stage and the smoother of its residuals, from 0 to 1."""
+        return getattr(self._smoother, "share", 0.0)
+
+    @property
+    def components_(self):
+        """Frame with degrees of freedom and importance of each feature's component."""
+        import pandas as pd
+
+        smoother = self._smoother
+        if not isinstance(smoother, AdditiveMixture):
+            raise AttributeError(
+                "this LocalPolynomialRegressor has no additive stage, and so no components_: "
+                "fit it with structure='additive'."
+            )
+        freedoms, stds = smoother.describe_components()
+        names = ["importance"]
+        if self.values_.ndim > 1:
+            names = [f"importance_{k}" for k in range(stds.shape[1])]
+        frame = pd.DataFrame({"name": feature_names(self), "degrees_of_freedom": freedoms})
+        return frame.assign(**dict(zip(names, stds.T, strict=True)))
 
     def local_ridge(self, X) -> np.ndarray:
         """Ridge that is added where a window does not determine the heaviest polynomial.

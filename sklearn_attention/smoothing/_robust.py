@@ -66,6 +66,14 @@ def robustness(rows, rule, kernel):
     return weights
 
 
+def with_mean_weight_1(rows):
+    """Return the rows for a rule of thumb, which takes the sum of weights for their number."""
+    if rows.sample_weight is None:
+        return rows
+    mean = rows.sample_weight[rows.sample_weight > 0].mean()
+    return replace(rows, sample_weight=rows.sample_weight / mean)
+
+
 class _Scales:
     """Local scales of errors, for which rows have their own weights.
 
@@ -73,11 +81,7 @@ class _Scales:
     """
 
     def __init__(self, rows, kernel):
-        if rows.sample_weight is not None:
-            # The weights get a mean of 1, since a rule of thumb takes their sum for the number
-            # of rows.
-            mean = rows.sample_weight[rows.sample_weight > 0].mean()
-            rows = replace(rows, sample_weight=rows.sample_weight / mean)
+        rows = with_mean_weight_1(rows)
         bandwidth = SMOOTHER_RULES["scott"].choose(rows.without_outliers(), kernel).bandwidth
         smoother = _smoother(rows, kernel, bandwidth)
         smoother.need_positive_weights("robust=True")

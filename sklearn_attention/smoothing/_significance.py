@@ -131,6 +131,7 @@ def _between_levels(smoother, values, j):
 def _without(smoother, j):
     """Return the smoother that does not depend on feature j."""
     columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
+    smoother = smoother.without(j)
     if columns.kinds[j] != "numeric":
         return smoother.rescaled(lambda lam: np.where(is_j, columns.highest_lam, lam))
     fields = {"keys": np.where(is_j, 0, smoother.keys)}

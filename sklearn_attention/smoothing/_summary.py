@@ -23,6 +23,8 @@ class SmootherSummary:
         The kernel, resolved.
     degrees : dict
         Weight of each degree of the polynomials that are averaged.
+    additive_share : float
+        Weight of the additive stage and the smoother of its residuals.
     n_samples : int
         Training rows of positive weight.
     rule : str
@@ -53,6 +55,7 @@ class SmootherSummary:
     model: str
     kernel: Any
     degrees: dict
+    additive_share: float
     n_samples: int
     rule: str
     criterion_value: Any
@@ -73,6 +76,7 @@ class SmootherSummary:
         about = [
             ("kernel", str(self.kernel)),
             ("degree", self._degrees()),
+            ("additive share", f"{self.additive_share:.2f}" if self.additive_share else "None"),
             ("rows", f"{self.n_samples}"),
             ("bandwidth", chosen),
             ("neighbors", f"{self.n_neighbors}"),
@@ -102,6 +106,12 @@ class SmootherSummary:
         return ", ".join(f"{degree} ({self.degrees[degree]:.2f})" for degree in order)
 
 
+def feature_names(model):
+    """Return the names of the features, "x0", "x1" and so on if they have none."""
+    unnamed = [f"x{j}" for j in range(model.n_features_in_)]
+    return list(getattr(model, "feature_names_in_", unnamed))
+
+
 def summarize(model, p_values=None):
     """Summarize a fitted regressor."""
     smoother = model._smoother
@@ -109,11 +119,11 @@ def summarize(model, p_values=None):
     # The unit of weights does not matter.
     squares = n_samples * mean_squares(model.residuals_, weights)
     residual_dof = n_samples - model.effective_dof_
-    unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
         degrees={member.degree: member.weight for member in smoother.members if member.weight},
+        additive_share=getattr(smoother, "share", 0.0),
         n_samples=n_samples,
         rule=model._kept["rule"],
         criterion_value=getattr(model, "criterion_value_", None),
@@ -124,7 +134,7 @@ def summarize(model, p_values=None):
         ],
         r2=r2_or_nan(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
-        features=list(getattr(model, "feature_names_in_", unnamed)),
+        features=feature_names(model),
         kinds=smoother.columns.kinds,
         bandwidth=model.bandwidth_,
         p_values=p_values,

@@ -18,6 +18,7 @@ from .._validation import (
     check_thresholds,
 )
 from ..attention._tables import weighted_quantiles
+from ._additive import AdditiveMixture
 from ._errors import above_rounding, noise_variance
 from ._inference import jackknife_intervals
 from ._significance import feature_significance
@@ -336,8 +337,12 @@ class UncertaintyMixin:
         smoother = self._smoother
         smoother.errors.need_all("feature_significance")
         n_resamples = check_size("n_resamples", n_resamples, 3, len(smoother.keys))
-        # What targets may have chosen: a bandwidth, robust weights, and weights of degrees.
-        chosen = hasattr(self, "criterion_value_"), smoother.robustness is not None
+        # What targets may have chosen: a bandwidth, robust weights, penalties of an additive
+        # stage, and weights of degrees.
+        chosen = (
+            hasattr(self, "criterion_value_"), smoother.robustness is not None,
+            isinstance(smoother, AdditiveMixture),
+        )  # fmt: skip
         choose_again = self._smoother_of if any(chosen) or len(smoother.members) > 1 else None
         name, n_draws = type(self).__name__, smoother.keys.shape[1] * n_resamples
         with Progress(name, n_draws, delay=progress_delay("auto", self)) as progress:

@@ -120,3 +120,13 @@ class TestLeaveOneOut:
         found = select_bandwidth(X, values, Gaussian())
         assert "ended at the narrowest bandwidth" in found.warnings[0]
         assert "set gap to about n_samples ** (1 / 3) if rows are in order" in found.warnings[0]
+
+
+def test_the_best_scale_of_a_sample_may_be_near_the_narrowest_one(monkeypatch):
+    # The grid below the first scale of the search, which is the lowest already, has no points.
+    monkeypatch.setattr("sklearn_attention.bandwidth._one_scale.MAX_SEARCH_ROWS", 50)
+    rng = np.random.default_rng(2)
+    X = rng.uniform(size=(150, 4))
+    y = np.sin(5 * (X[:, 0] + X[:, 1] - X[:, 2])) + 0.1 * rng.normal(size=150)
+    choice = select_bandwidth(X, y[:, None], Gaussian(), "penalized-loo", degree=1)
+    assert (choice.bandwidth > 0).all()

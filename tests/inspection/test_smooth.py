@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
@@ -13,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_attention import (
     ConditionalKernelDensity,
     KernelAttentionRegressor,
+    LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.inspection import SmoothDisplay
@@ -125,10 +127,10 @@ def test_a_smooth_refuses_what_it_cannot_draw(curve, model, given, options, mess
 
 def test_rows_of_which_no_curve_can_be_drawn(curve, tmp_path):
     X, y = curve
-    mapped = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
-    mapped[:] = X
+    map_rows = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
+    map_rows[:] = X
     with pytest.raises(ValueError, match=r"X=None, .*or in a memory map, which are not"):
-        SmoothDisplay.from_estimator(clone(AVERAGE).fit(mapped, y))
+        SmoothDisplay.from_estimator(clone(AVERAGE).fit(map_rows, y))
     model = clone(AVERAGE).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):
         SmoothDisplay.from_estimator(model)
@@ -143,3 +145,26 @@ def test_missing_numbers_do_not_count_for_the_range_of_a_feature(curve):
     display = SmoothDisplay.from_estimator(model, X, y, grid_resolution=5)
     assert_allclose(display.grid, np.linspace(np.nanmin(X), np.nanmax(X), 5))
     assert np.isfinite(display.curve).all()
+
+
+def test_a_component_has_its_band_and_partial_residuals(table):
+    X, y = table
+    model = LocalPolynomialRegressor(structure="additive").fit(X, y)
+    display = SmoothDisplay.from_estimator(model, feature="age", coverage=0.8)
+    j = list(X.columns).index("age")
+    keys, smoother = model.keys_, model.smoother_
+    component, std = smoother.component(j, keys)
+    residuals = y - model.fitted_values_
+    assert_allclose(display.y, component[:, 0] + residuals)
+    rows = np.repeat(keys[:1], len(display.grid), axis=0)
+    rows[:, j] = display.grid
+    component, std = smoother.component(j, rows)
+    assert_allclose(display.curve, component[:, 0])
+    assert_allclose(np.diff(display.band)[:, 0], 2 * norm.ppf(0.9) * std[:, 0])
+    assert display.ax_.get_ylabel() == "component of age"
+    labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
+    assert labels == ["component, 80 %", "component"]
+    # Predictions are drawn if they are asked for.
+    for options in ({"band": "simultaneous"}, {"interval": True}):
+        display = SmoothDisplay.from_estimator(model, feature="age", **options)
+        assert not display.is_component
