@@ -224,27 +224,33 @@ for (name in readLines(file.path(folder, "names"))) {
 
 def store_peers():
     """Write the errors of mgcv, a line for each truth and number of rows."""
+    sets = product((*SUMS, *INTERACTIONS), ROWS.items())
+    keys = [(truth, n, seed) for truth, (n, n_sets) in sets for seed in range(n_sets)]
+    errors = {}
+    for name, error in errors_of_mgcv(keys).items():
+        errors.setdefault(name.rpartition("-")[0], []).append(error)
+    lines = ",\n".join(json.dumps({"set": name, "mgcv": e}) for name, e in errors.items())
+    STORED.write_text(f"[\n{lines}\n]\n")
+
+
+def errors_of_mgcv(keys):
+    """Return the error of mgcv on data sets, given by truth, number of rows and seed."""
     with tempfile.TemporaryDirectory() as folder:
         folder, names = Path(folder), []
-        for truth, (n, n_sets) in product((*SUMS, *INTERACTIONS), ROWS.items()):
-            for seed in range(n_sets):
-                X, y, queries, mean, _ = draw(truth, n, seed)
-                names.append(f"{truth.__name__}-{n}-{seed}")
-                columns = [f"x{j}" for j in range(X.shape[1])]
-                for kind, table in (
-                    ("rows", pd.DataFrame(X, columns=columns).assign(y=y)),
-                    ("queries", pd.DataFrame(queries, columns=columns).assign(mean=mean)),
-                ):
-                    table.to_csv(folder / f"{names[-1]}_{kind}.csv", index=False)
+        for truth, n, seed in keys:
+            X, y, queries, mean, _ = draw(truth, n, seed)
+            names.append(f"{truth.__name__}-{n}-{seed}")
+            columns = [f"x{j}" for j in range(X.shape[1])]
+            for kind, table in (
+                ("rows", pd.DataFrame(X, columns=columns).assign(y=y)),
+                ("queries", pd.DataFrame(queries, columns=columns).assign(mean=mean)),
+            ):
+                table.to_csv(folder / f"{names[-1]}_{kind}.csv", index=False)
         (folder / "names").write_text("\n".join(names) + "\n")
         (folder / "gam.R").write_text(SCRIPT)
         command = ["Rscript", folder / "gam.R", folder]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    errors = {}
-    for name, error in map(str.split, text.splitlines()):
-        errors.setdefault(name.rpartition("-")[0], []).append(float(f"{float(error):.4g}"))
-    lines = ",\n".join(json.dumps({"set": name, "mgcv": e}) for name, e in errors.items())
-    STORED.write_text(f"[\n{lines}\n]\n")
+    return {name: float(f"{float(e):.4g}") for name, e in map(str.split, text.splitlines())}
 
 
 def stored_errors():

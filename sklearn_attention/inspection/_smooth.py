@@ -59,7 +59,7 @@ class SmoothDisplay(Display):
     .. math:: \operatorname{Var} = \hat\sigma^2\,
               z_j(x)^\top \bigl[(Z^\top W Z + \Lambda)^{-1}\bigr]_{jj}\, z_j(x)
 
-    So the coverage of 90 % bands holds on average over the rows, where it was 0.87 to 0.95 in
+    So the coverage of 90 % bands holds on average over the rows, where it was 0.88 to 0.94 in
     five simulated sums, and not at each place. Partial residuals are the component plus the
     residuals of the stage.
 

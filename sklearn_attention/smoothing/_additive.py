@@ -18,7 +18,7 @@ from .._column_stats import column_stats, mean_squares, positive_std, std_above_
 from .._partitions import map_rows
 from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
 from ..attention._leave_one_out import Predictions
-from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS
+from ..bandwidth._search import MAX_SEARCH_ROWS
 from ._fitted_smoother import FittedSmoother, weighted_sum
 
 # Curves of one number, and columns of all numbers together; levels may have as many more.
@@ -426,7 +426,7 @@ class AdditiveMixture(FittedSmoother):
     def with_best_share(self):
         """Return the mixture with the smallest leave-one-out squared error."""
         present = np.flatnonzero(self.counts)
-        rows = evenly_spread(present, max(MAX_SEARCH_ROWS, MAX_PAIRS // len(self.keys)))
+        rows = evenly_spread(present, MAX_SEARCH_ROWS)
         std = positive_std(column_stats(self.table, self.key_weights))
         predictions = self._stages_left_out(rows), self.joint.left_out_of(rows)
         errors = ((self.table[rows] - left_out) / std for left_out in predictions)

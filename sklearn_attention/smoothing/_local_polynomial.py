@@ -131,7 +131,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
     every level of a category; restricted maximum likelihood chooses all penalties [4]_. The
     second stage :math:`S` is a joint smoother of the residuals, with bandwidths of its own. The
     weight :math:`v` between 0 and 1 minimises the squared leave-one-out error. Rows whose error
-    is above five medians do not count in this choice, and several outputs count in units of
+    is above five medians do not count in this choice, of more than 2000 rows as many are drawn
+    for it at even steps, and several outputs count in units of
     their deviations. All of this is linear in the targets at its penalties, bandwidths and
     weight, which are held while effects, leave-one-out errors and bands are computed.
     Leave-one-out errors are exact. Predictions of queries without each row, for intervals, are
@@ -139,8 +140,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
     if the row were still there. Beyond the rows the lines :math:`f_j` go on, and curves are
     constant.
 
-    On five sums of functions of three to ten features, with 200 to 5000 rows, errors were 0.29
-    to 0.58 times those of joint smoothing.
+    On five sums of functions of three to ten features, with 200 and 1000 rows, errors were 0.28
+    to 0.59 times those of joint smoothing, and 0.95 to 1.00 times those of R's mgcv.
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes but not the average;
