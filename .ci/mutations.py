@@ -397,8 +397,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_fitted_smoother.py",
-        "x[beyond] += a - b",
-        "x[beyond] += a - x[beyond]",
+        "x[outside] += a - b",
+        "x[outside] += a - x[outside]",
         "beyond the rows the line's own value",
     ),
     Mutation(
@@ -415,13 +415,13 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_additive.py",
-        "kept = np.flatnonzero(known)[(sizes <= limits).all(axis=0)]",
-        "kept = np.flatnonzero(known)",
+        "rows = np.flatnonzero(known)[(sizes <= limits).all(axis=0)]",
+        "rows = np.flatnonzero(known)",
         "a few huge errors choose the mixing weight",
     ),
     Mutation(
         "smoothing/_degrees.py",
-        "scores = scores._replace(trace=scores.trace * len(kept) / len(some))",
+        "scores = scores._replace(trace=scores.trace * len(present) / len(predicted))",
         "scores = scores._replace(trace=scores.trace)",
         "degrees of freedom of some of the rows for those of all",
     ),
@@ -475,8 +475,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_errors.py",
-        "return found + slope * reach.moment[:, None] ** 2",
-        "return found",
+        "return squares + slope * reach.moment[:, None] ** 2",
+        "return squares",
         "averages beyond the rows are wrong by no slope",
     ),
     Mutation(
@@ -523,8 +523,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_errors.py",
-        "np.average(rise[p], axis=0, weights=weights[p])",
-        "np.average(rise[p], axis=0)",
+        "np.average(rise[cell], axis=0, weights=weights[cell])",
+        "np.average(rise[cell], axis=0)",
         "outliers count in the part where a model's errors grow most",
     ),
     Mutation(

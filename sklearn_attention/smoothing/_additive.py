@@ -23,8 +23,8 @@ from ._fitted_smoother import FittedSmoother, weighted_sum
 
 # Curves of one number, and columns of all numbers together; levels may have as many more.
 _MAX_FUNCTIONS, _MAX_COLUMNS = 20, 240
-# Directions of the columns of which the ridge keeps a smaller share are rounding errors.
-_MIN_KEPT = 1e-13
+# If the ridge keeps a smaller share of a direction of the columns, the direction is rounding.
+_MIN_SHARE = 1e-13
 # Rows whose leave-one-out errors are above this many medians do not choose the mixing weight.
 # On lognormal features the error was 0.118 with 5 medians, and 0.167 if all rows chose.
 _MAX_MEDIANS = 5.0
@@ -84,13 +84,13 @@ class AdditiveTerms:
     def without(self, feature):
         """Return the columns that do not depend on a feature."""
         is_other = np.asarray(self.numeric) != feature
-        kept = np.append(True, self.feature != feature)
+        is_column = np.append(True, self.feature != feature)
         return dataclasses.replace(
             self,
             numeric=self.numeric[is_other],
             splines=[s for s, keep in zip(self.splines, is_other, strict=True) if keep],
             levels=self.levels[self.levels[:, 0] != feature],
-            penalties=self.penalties[kept],
+            penalties=self.penalties[is_column],
         )
 
     def _numbers(self, X):
@@ -132,11 +132,11 @@ def learn_terms(keys, table, columns, weights):
 
 def _normal_equations(terms, X, y, weights):
     """Return the normal equations of rows, block by block."""
-    parts = (
+    of_blocks = (
         NormalEquations.from_rows(terms.encode(X[rows]), y[rows], weights[rows])
         for rows in blocks_of_queries(len(X), len(terms.feature) + 1)
     )
-    return reduce(NormalEquations.plus, parts)
+    return reduce(NormalEquations.plus, of_blocks)
 
 
 def mixing_weight(stages, joint, weights):
@@ -150,11 +150,11 @@ def mixing_weight(stages, joint, weights):
         return 0.0
     sizes = np.abs(np.stack([stages[known], joint[known]])).max(axis=2)
     limits = _MAX_MEDIANS * np.median(sizes, axis=1, keepdims=True)
-    kept = np.flatnonzero(known)[(sizes <= limits).all(axis=0)]
-    change = joint[kept] - stages[kept]
-    weighted = weights[kept, None] * change
+    rows = np.flatnonzero(known)[(sizes <= limits).all(axis=0)]
+    change = joint[rows] - stages[rows]
+    weighted = weights[rows, None] * change
     squares = np.sum(weighted * change)
-    return float(np.clip(np.sum(weighted * joint[kept]) / squares, 0, 1)) if squares else 0.0
+    return float(np.clip(np.sum(weighted * joint[rows]) / squares, 0, 1)) if squares else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,8 +246,8 @@ class AdditiveMixture(FittedSmoother):
 
     @cached_property
     def _directions(self):
-        kept, directions = eigh(self._gram, self._gram + np.diag(self.terms.penalties))
-        return directions[:, kept > _MIN_KEPT]
+        shares, directions = eigh(self._gram, self._gram + np.diag(self.terms.penalties))
+        return directions[:, shares > _MIN_SHARE]
 
     @cached_property
     def _projected_rows(self):
@@ -267,6 +267,14 @@ class AdditiveMixture(FittedSmoother):
 
     def _coefficients(self, values):
         """Return the coefficients of the columns, (n_columns, n_outputs)."""
+        return self._own_coefficients if values is self.values else self._solve(values)
+
+    @cached_property
+    def _own_coefficients(self):
+        """Coefficients for the values of the rows, which are computed once."""
+        return self._solve(self.values)
+
+    def _solve(self, values):
         mean, b = self._ridge(values.reshape(len(values), -1))
         coefficients = self._directions @ b
         coefficients[0] += mean
@@ -336,22 +344,22 @@ class AdditiveMixture(FittedSmoother):
         """Mix what ``of_joint(smoother, X, values)`` and `of_terms` have at queries."""
         dtype = np.result_type(X.dtype, values.dtype)
         arguments = self.terms, self._coefficients(values), shape, dtype
-        parts = [(self.share, map_rows(of_terms, X, [(shape, dtype)], *arguments))]
+        weighted = [(self.share, map_rows(of_terms, X, [(shape, dtype)], *arguments))]
         if self.share < 1:
-            parts.append((1 - self.share, [of_joint(self.joint, X, values)]))
+            weighted.append((1 - self.share, [of_joint(self.joint, X, values)]))
         if self.of_residuals is not None:
             # These values themselves tell the smoother that it has read them already.
             is_training = values is self.values
             residuals = self.of_residuals.values if is_training else self.residuals(values)
-            parts.append((self.share, [of_joint(self.of_residuals, X, residuals)]))
-        return weighted_sum(parts)[0]
+            weighted.append((self.share, [of_joint(self.of_residuals, X, residuals)]))
+        return weighted_sum(weighted)[0]
 
     def local_rows(self, X, more=0, *, without_each=False):
         """Return the rows of the hat matrix at queries, and predictions without each row."""
-        kept, parts = ["values", "effects", "left_out"][: 2 + without_each], []
+        names, weighted = ["values", "effects", "left_out"][: 2 + without_each], []
         if self.share < 1:
             rows = self.joint.local_rows(X, more, without_each=without_each)
-            parts.append((1 - self.share, [getattr(rows, name) for name in kept]))
+            weighted.append((1 - self.share, [getattr(rows, name) for name in names]))
         mean, b = self._ridge(self.table)
         queries = self._project(X)
         values, effects, left_out = mean + queries @ b, 0.0, 0.0
@@ -366,28 +374,28 @@ class AdditiveMixture(FittedSmoother):
             # Without row i, whose leave-one-out residual is a, predictions of the first stage
             # change by -A[:, i] a. That the second stage has no row i either is neglected here.
             fields.append(of_stage + left_out - stage[:, :, None] * self._loo_residuals)
-        parts.append((self.share, fields))
-        averages = dict(zip(kept, weighted_sum(parts), strict=True))
+        weighted.append((self.share, fields))
+        averages = dict(zip(names, weighted_sum(weighted), strict=True))
         return attention.LocalRows(**dict.fromkeys(attention.LocalRows._fields) | averages)
 
     def of_rows(self, measured):
         """Predict the rows, in windows that another smoother measures."""
         left_out = self.table - self._loo_residuals
         fitted = self.table - self.residuals(self.table.astype(np.float64))
-        parts = [(self.share, Predictions(left_out, fitted, self._leverage))]
+        weighted = [(self.share, Predictions(left_out, fitted, self._leverage))]
         if self.share < 1:
-            parts.append((1 - self.share, self.joint.of_rows(measured.joint)))
+            weighted.append((1 - self.share, self.joint.of_rows(measured.joint)))
         if self.of_residuals is not None:
-            parts.append((self.share, self._second_of_rows))
-        return Predictions(*weighted_sum(parts))
+            weighted.append((self.share, self._second_of_rows))
+        return Predictions(*weighted_sum(weighted))
 
     @cached_property
     def _second_of_rows(self):
         """What the second stage adds to predictions of the rows by the first stage."""
         smoother, n_outputs = self._of_residuals_and_rows, self.table.shape[1]
         left_out, fitted, leverage = smoother.of_rows(smoother)
-        weighted = self._projected_rows * self._weights[:, None]
-        leverage = leverage - np.sum(fitted[:, n_outputs:] * weighted, axis=1)
+        weighted_rows = self._projected_rows * self._weights[:, None]
+        leverage = leverage - np.sum(fitted[:, n_outputs:] * weighted_rows, axis=1)
         left_out = self._second_left_out(left_out, slice(None))
         return Predictions(left_out, fitted[:, :n_outputs], leverage)
 
@@ -407,10 +415,10 @@ class AdditiveMixture(FittedSmoother):
 
     def left_out_of(self, rows, factor=1.0):
         """Predict rows without themselves, in windows of joint smoothers wider by a factor."""
-        parts = [(self.share, [self._stages_left_out(rows, factor)])]
+        weighted = [(self.share, [self._stages_left_out(rows, factor)])]
         if self.share < 1:
-            parts.append((1 - self.share, [self.joint.left_out_of(rows, factor)]))
-        return weighted_sum(parts)[0]
+            weighted.append((1 - self.share, [self.joint.left_out_of(rows, factor)]))
+        return weighted_sum(weighted)[0]
 
     def _stages_left_out(self, rows, factor=1.0):
         """Predict rows without themselves by both stages."""

@@ -73,18 +73,21 @@ class _CrossValidated(SmootherRegressor):
         report.begin(len(tasks))
         for (name, kernel), more in tasks:
             bandwidths = self._bandwidths(rows, kernel)
-            own = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns} | more
-            values = _criterion_at(
-                self.criterion, bandwidths, rows.replace(**own), targets, units.size
-            )
+            candidate = {
+                "kernel": mixed_kernel(kernel, columns, None),
+                "columns": columns,
+            } | more
+            smoother = rows.replace(**candidate)
+            values = _criterion_at(self.criterion, bandwidths, smoother, targets, units.size)
             params += [{"kernel": name, "bandwidth": h} | more for h in bandwidths]
-            fields += [own | {"bandwidth": np.full(rows.keys.shape[1], h)} for h in bandwidths]
+            widths = (np.full(rows.keys.shape[1], h) for h in bandwidths)
+            fields += [candidate | {"bandwidth": width} for width in widths]
             criteria.extend(values)
             best = fields[values.argmin() - len(values)]
             if report.done("bandwidth", smoother_=self.smoother_.replace(**best)):
                 break
         # Of equally good candidates the one with the widest bandwidth is taken.
-        widths = [np.mean(one["bandwidth"]) for one in fields]
+        widths = [np.mean(candidate["bandwidth"]) for candidate in fields]
         best = int(np.lexsort([np.negative(widths), criteria])[0])
         if not np.isfinite(criteria[best]):
             raise ValueError(
@@ -94,7 +97,7 @@ class _CrossValidated(SmootherRegressor):
         # Restored, they may be too large for numbers.
         scores = -units.restore(np.array(criteria), self.criterion)
         self.cv_results_ = {
-            f"param_{name}": np.fromiter((one[name] for one in params), dtype=object)
+            f"param_{name}": np.fromiter((row[name] for row in params), dtype=object)
             for name in params[0]
         } | {
             "params": params,
@@ -111,7 +114,7 @@ class _CrossValidated(SmootherRegressor):
         """Bandwidths to try with a kernel."""
         if self.bandwidths is not None:
             listed = _listed("bandwidths", self.bandwidths)
-            return [check_bandwidth(one, rows.keys.shape[1]) for one in listed]
+            return [check_bandwidth(h, rows.keys.shape[1]) for h in listed]
         spread = feature_std(rows.keys, rows.key_weights)
         ends = search_range(rows.keys / spread, canonical_ratio(kernel))
         return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)

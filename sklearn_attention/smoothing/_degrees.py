@@ -26,15 +26,17 @@ _LEAST_WEIGHT = 1e-3
 
 
 def degrees_to_average(rows, n_rows, rule, kernel):
-    """The degrees that "auto" stands for, of so many rows of positive weight; 1 first."""
+    """Return the degrees that "auto" stands for, 1 first, for rows of positive weight."""
     n_features = len(rows.columns.numeric)
     if not n_features or kernel.signed:
         return [0]
     highest = _HIGHEST if n_features == 1 else _HIGHEST_OF_SEVERAL
     highest = 1 if n_features > _SEVERAL else highest
-    # Of more coefficients there is no criterion.
-    few = [k for k in range(highest + 1) if Basis(k, n_features).size + 2 < n_rows]
-    return [1, *(k for k in few if k != 1)] if rule.serves_each_degree and 1 in few else [1]
+    # The criterion needs more rows than coefficients.
+    degrees = [k for k in range(highest + 1) if Basis(k, n_features).size + 2 < n_rows]
+    if not (rule.serves_each_degree and 1 in degrees):
+        return [1]
+    return [1, *(k for k in degrees if k != 1)]
 
 
 def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=None):
@@ -71,7 +73,7 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
 
 
 def averaged(smoothers, rows):
-    """Which of some smoothers of the same rows weighs most, and the average of all."""
+    """Return the position of the heaviest of smoothers of the same rows, and their average."""
     if len(smoothers) == 1:
         return 0, smoothers[0]
     criteria, n = _corrected_akaike(smoothers, rows)
@@ -92,7 +94,7 @@ def averaged(smoothers, rows):
 
 
 def _corrected_akaike(smoothers, rows):
-    """The criterion of smoothers, and of how many rows."""
+    """Compute the criterion of each smoother, and the number of rows that it is of."""
     first, factor = smoothers[0], 1.0
     tables = rows.X, rows.values, rows.sample_weight
     if not first.whole:  # a sample, at bandwidths as wide as it needs
@@ -102,18 +104,18 @@ def _corrected_akaike(smoothers, rows):
     keys, table, weights = tables
     units = Units.of(table, weights, of_each=rows.standardize)
     table, criteria = units.reduce(table), []
-    kept = np.arange(len(keys)) if weights is None else np.flatnonzero(weights)
+    present = np.arange(len(keys)) if weights is None else np.flatnonzero(weights)
     smoothers = [
         smoother.replace(keys=keys, values=table, key_weights=weights, factor=factor)
         for smoother in smoothers
     ]
-    some = kept
+    predicted = present
     if any(smoother.fastest != "linear" for smoother in smoothers):
-        most = max(MAX_SEARCH_ROWS, MAX_PAIRS // len(keys))
-        some = evenly_spread(kept, most)
+        max_predicted = max(MAX_SEARCH_ROWS, MAX_PAIRS // len(keys))
+        predicted = evenly_spread(present, max_predicted)
     for smoother in smoothers:
-        scores = smoother.leave_one_out(rows=some).scores([1.0])
+        scores = smoother.leave_one_out(rows=predicted).scores([1.0])
         scores = without_rounding(scores, units.size)
-        scores = scores._replace(trace=scores.trace * len(kept) / len(some))
-        criteria.append(corrected_akaike(scores, len(kept))[0])
-    return np.array(criteria), len(some)
+        scores = scores._replace(trace=scores.trace * len(present) / len(predicted))
+        criteria.append(corrected_akaike(scores, len(present))[0])
+    return np.array(criteria), len(predicted)

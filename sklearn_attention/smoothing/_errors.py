@@ -120,11 +120,12 @@ class Errors:
         errors = np.where(present, self.left_out.T / np.sqrt(variances), 0).T
         spreads = self.for_spreads.average(self.smoother.keys, errors**2)
         series = (errors / above_rounding(np.sqrt(spreads), errors)).T
-        return Noise(variances, tuple(autoregression(own, self.smoother.gap) for own in series))
+        gap = self.smoother.gap
+        return Noise(variances, tuple(autoregression(output, gap) for output in series))
 
     @cached_property
     def relative(self):
-        """The same in units of their expected size, (n, outputs); 0 of rows without weight."""
+        """The errors divided by their expected size, (n, n_outputs); 0 for rows of weight 0."""
         present, relative = self.smoother.counts > 0, np.zeros_like(self.left_out)
         variances, reach = self.variances_left_out
         growth = np.sqrt(variances * (1 + self.bias.squares(reach)))
@@ -132,7 +133,7 @@ class Errors:
         return relative
 
     def growth(self, X, effects):
-        """Expected size at queries at which rows have these effects, (n, outputs)."""
+        """Return the expected size of errors at queries, by the effects of rows there."""
         noise, fit, model = self.parts(X, effects)
         return np.sqrt((noise + fit) * model)
 
@@ -144,26 +145,26 @@ class Errors:
         )  # fmt: skip
 
     def variance_around(self, X):
-        """Variance of the noise of new targets, as rows around them have, (n, 1)."""
+        """Return the variance of the noise of new targets, that of rows around them, (n, 1)."""
         if self.smoother.weights_as_given is None:
             return np.ones((len(X), 1))
         nearest = self.smoother.replace(empty="nearest")
         return nearest.average(X, self.noise.variances[:, None])
 
     def _biases(self, X, effects):
-        """Sizes of the model's errors in units of the noise, (n, outputs)."""
-        edge, beyond = self.smoother.at_edge(X)
-        if not len(beyond):
+        """Return the sizes of the model's errors in units of the noise, (n, n_outputs)."""
+        edge, outside = self.smoother.at_edge(X)
+        if not len(outside):
             return self.bias.sizes(X, effects)
-        # That of an average at the edge, and by what that of its line grows from there.
-        line, ends = self.smoother.line, (X[beyond], edge[beyond])
-        there, here = (line.local_rows(part).effects for part in ends)
+        # Beyond the rows this is the size at the edge, and by what that of the line grows.
+        line = self.smoother.line
+        at_query, at_edge = (line.local_rows(Q[outside]).effects for Q in (X, edge))
         effects = effects.copy()
-        effects[beyond] -= there - here
-        found, of_line = self.bias.sizes(edge, effects), line.errors.bias
-        grown = of_line.sizes(X[beyond], there) - of_line.sizes(edge[beyond], here)
-        found[beyond] += grown.clip(0)
-        return found
+        effects[outside] -= at_query - at_edge
+        sizes, of_line = self.bias.sizes(edge, effects), line.errors.bias
+        growth = of_line.sizes(X[outside], at_query) - of_line.sizes(edge[outside], at_edge)
+        sizes[outside] += growth.clip(0)
+        return sizes
 
     @cached_property
     def bias(self):
@@ -175,31 +176,31 @@ class Errors:
         """Variances of errors of rows of positive weight that are left out, and their reach."""
         smoother, noise = self.smoother, self.noise
         keys, rows = smoother.keys, np.flatnonzero(smoother.counts)
-        # Of most of very many rows the variance of the fit, and the reach, are the median.
-        some = evenly_spread(np.arange(len(rows)), max(100, _MOST_PAIRS // len(rows)))
-        more, found = 0 if smoother.n_neighbors is None else 1, []
+        # If there are very many rows, those that are not sampled get the median of the sample.
+        sample = evenly_spread(np.arange(len(rows)), max(100, _MOST_PAIRS // len(rows)))
+        more, of_blocks = 0 if smoother.n_neighbors is None else 1, []
         places = smoother.places(keys)
-        for part in blocks_of_queries(len(some), len(keys)):
-            own_rows = rows[some[part]]
+        for block in blocks_of_queries(len(sample), len(keys)):
+            own_rows = rows[sample[block]]
             effects = smoother.local_rows(keys[own_rows], more).effects
-            own = effects[np.arange(len(own_rows)), own_rows]
+            leverage = effects[np.arange(len(own_rows)), own_rows]
             effects[np.arange(len(own_rows)), own_rows] = 0.0
-            is_predicted = 1 - own > _SMALLEST_REST
-            effects /= np.where(is_predicted, 1 - own, 1.0)[:, None]
+            is_predicted = 1 - leverage > _SMALLEST_REST
+            effects /= np.where(is_predicted, 1 - leverage, 1.0)[:, None]
             # If a row alone determines its prediction, the effects of the others are rounding
             # errors. The nearest row then predicts it.
             for position in np.flatnonzero(~is_predicted) if len(rows) > 1 else ():
-                others = rows[rows != own_rows[position]]
-                squared = ((places[others] - places[own_rows[position]]) ** 2).sum(axis=1)
+                other_rows = rows[rows != own_rows[position]]
+                squared = ((places[other_rows] - places[own_rows[position]]) ** 2).sum(axis=1)
                 effects[position] = 0.0
-                effects[position, others[squared.argmin()]] = 1.0
+                effects[position, other_rows[squared.argmin()]] = 1.0
             variances = np.where(is_predicted[:, None], noise.of_sums(effects), 1.0)
             reach = reach_of(places[own_rows], places, effects)
-            found.append(np.column_stack([*reach, variances]))
-        found = np.concatenate(found)
-        everywhere = np.tile(np.median(found, axis=0), (len(rows), 1))
-        everywhere[some] = found
-        # Of targets it is as rows around them have it.
+            of_blocks.append(np.column_stack([*reach, variances]))
+        of_sample = np.concatenate(of_blocks)
+        everywhere = np.tile(np.median(of_sample, axis=0), (len(rows), 1))
+        everywhere[sample] = of_sample
+        # The variance of the target is that of rows around it.
         of_targets = _left_out_average(smoother, noise.variances[:, None])[rows]
         return of_targets + everywhere[:, 3:], Reach(*everywhere[:, :3].T)
 
@@ -223,7 +224,7 @@ class Errors:
 
     @cached_property
     def sizes(self):
-        """Relative errors' sizes: their smoother, and these around each row without its own."""
+        """Smoother of the relative errors' sizes, and its leave-one-out predictions."""
         self.need_all("heteroscedastic=True")
         sizes, smoother = np.abs(self.relative), self.smoother.unweighted
         bandwidth, *_ = select_bandwidth(
@@ -234,15 +235,15 @@ class Errors:
         bandwidth = np.where(smoother.columns.is_numeric, bandwidth, smoother.bandwidth)
         around = smoother.replace(values=sizes, bandwidth=bandwidth, n_neighbors=None)
         around = widened(around, _ROWS_OF_SPREADS)
-        there = above_rounding(_left_out_average(around, sizes), sizes)
-        return around.replace(remoteness=Remoteness.of(around)), there
+        left_out = above_rounding(_left_out_average(around, sizes), sizes)
+        return around.replace(remoteness=Remoteness.of(around)), left_out
 
     @cached_property
     def of_band(self):
         """Errors of the fit of less bias that the band is around, in the same noise."""
-        found = Errors(self.smoother.less_biased)
-        found.noise = self.noise  # about the curve that predicts best
-        return found
+        errors = Errors(self.smoother.less_biased)
+        errors.noise = self.noise  # about the curve that predicts best
+        return errors
 
 
 def widened(smoother, n_rows):
@@ -277,26 +278,26 @@ def above_rounding(spreads, errors):
 
 
 def noise_variance(smoother, X, errors):
-    """Variance (n, n_outputs) of the noise that enters the variances of predictions."""
-    # With errors r_i and robustness b_i = b(r_i), the local average of psi(r_i)^2 = (b_i r_i)^2
-    # over the square of that of psi'(r_i) = b_i (5 - 4 / sqrt(b_i)) (Huber 1973, Annals of
-    # Statistics 1, 799-821). To the smoother all rows count alike.
+    """Return the variance (n, n_outputs) of the noise that enters those of predictions."""
+    # With errors r_i and robustness b_i = b(r_i), it is the local average of psi(r_i)^2 =
+    # (b_i r_i)^2, divided by the square of that of psi'(r_i) = b_i (5 - 4 / sqrt(b_i)) (Huber
+    # 1973, Annals of Statistics 1, 799-821). For the smoother all rows count alike.
     if smoother.robustness is None:
         return smoother.average(X, errors**2)
     weights = smoother.robustness[:, None]
     slopes = 5 * weights - 4 * np.sqrt(weights)
     tables = np.hstack([(weights * errors) ** 2, weights**2, slopes, weights])
-    *squares, kept, slope, total = smoother.average(X, tables).T
+    *squares, squared_weight, slope, total = smoother.average(X, tables).T
     slope = np.maximum(slope / total, _LEAST_SLOPE)
-    return (squares / (kept * slope**2)).T
+    return (squares / (squared_weight * slope**2)).T
 
 
 def _left_out_average(smoother, values):
-    """Averages of values around each row without its own; the mean where it has no weight."""
+    """Average values around each row without its own; rows of weight 0 get the mean."""
     leave_one_out = smoother.leave_one_out(values, **_AVERAGES)
-    found = np.broadcast_to(values.mean(axis=0), values.shape).copy()
-    found[leave_one_out.rows] = leave_one_out.predictions().left_out
-    return found
+    averages = np.broadcast_to(values.mean(axis=0), values.shape).copy()
+    averages[leave_one_out.rows] = leave_one_out.predictions().left_out
+    return averages
 
 
 class Reach(NamedTuple):
@@ -320,54 +321,57 @@ class _Bias:
         self._factors, self._growth = self._in_wider_windows(places)
 
     def sizes(self, X, effects):
-        """Sizes of errors (n, outputs) at queries at which rows have these effects."""
+        """Return sizes of errors (n, n_outputs) at queries, by the effects of rows there."""
         reach = reach_of(self._smoother.places(X), self._places, effects)
         return np.sqrt(self.squares(reach))
 
     def squares(self, reach):
-        """Squared errors (n, outputs) of predictions that reach so far."""
+        """Return squared errors (n, n_outputs) of predictions, by their reach."""
         if not (self._usual > 0 and self._variance > 0):
             return np.zeros((len(reach.distance), self._growth.shape[1]))
         wider = np.log2(np.maximum(reach.distance / self._usual, 1.0))
-        grown = [np.interp(wider, self._factors, own) for own in self._growth.T]
-        # As if errors grew by sqrt(2) over half of the rows' extent, at least.
-        least = (reach.distance - self._usual).clip(0) ** 2 / (3 * self._variance)
-        found = np.maximum(grown, least).T * reach.total[:, None] ** 2
-        # What is explained at all is a slope over the rows' extent.
+        growth = [np.interp(wider, self._factors, output) for output in self._growth.T]
+        # Errors grow at least by sqrt(2) over half of the rows' extent.
+        min_growth = (reach.distance - self._usual).clip(0) ** 2 / (3 * self._variance)
+        squares = np.maximum(growth, min_growth).T * reach.total[:, None] ** 2
+        # All that the rows explain is taken for a slope over their extent.
         slope = self._growth[-1] / self._variance
-        return found + slope * reach.moment[:, None] ** 2
+        return squares + slope * reach.moment[:, None] ** 2
 
     def _in_wider_windows(self, places):
-        """Logarithms of factors on the bandwidth, and by what squared errors grow, relative."""
-        smoother, kept = self._smoother, np.flatnonzero(self._smoother.counts)
-        some = evenly_spread(np.arange(len(kept)), _MOST_ROWS)
-        rows, places = kept[some], places[some]
+        """Return logarithms of factors on the bandwidth, and the relative growth of errors.
+
+        The growth (n_factors, n_outputs) is that of squared leave-one-out errors.
+        """
+        smoother, present = self._smoother, np.flatnonzero(self._smoother.counts)
+        sample = evenly_spread(np.arange(len(present)), _MOST_ROWS)
+        rows, places = present[sample], places[sample]
         table, weights = smoother.table[rows], np.ones(len(rows))
         if smoother.robustness is not None and smoother.robustness[rows].any():
             weights = smoother.robustness[rows]
         unit = self._errors.noise.variances[rows][:, None]
-        own = np.nan_to_num(self._errors.left_out[rows] ** 2 / unit)
-        base, parts = np.average(own, axis=0, weights=weights), _parts_of(places, table)
-        parts = [part for part in parts if weights[part].any()]
-        factors, found = [0.0], [0 * base]
-        furthest = 2 * np.linalg.norm(np.ptp(places, axis=0))
-        for factor in _WIDENINGS[1:][_WIDENINGS[1:] * self._usual < furthest]:
+        squares = np.nan_to_num(self._errors.left_out[rows] ** 2 / unit)
+        base = np.average(squares, axis=0, weights=weights)
+        cells = [cell for cell in _cells_of(places, table) if weights[cell].any()]
+        log_factors, growths = [0.0], [0 * base]
+        max_distance = 2 * np.linalg.norm(np.ptp(places, axis=0))
+        for factor in _WIDENINGS[1:][_WIDENINGS[1:] * self._usual < max_distance]:
             errors = smoother.left_out_of(rows, factor) - table
-            rise = np.nan_to_num(errors**2 / unit - own)
-            means = [np.average(rise[p], axis=0, weights=weights[p]) for p in parts]
+            rise = np.nan_to_num(errors**2 / unit - squares)
+            means = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
             mean = np.average(rise, axis=0, weights=weights)
             growth = (mean + np.max(means, axis=0)) / 2
             growth = np.divide(growth, base, where=base > 0, out=0 * base)
-            factors.append(np.log2(factor))
-            found.append(np.maximum(growth, found[-1]))
-        return np.array(factors), np.array(found)
+            log_factors.append(np.log2(factor))
+            growths.append(np.maximum(growth, growths[-1]))
+        return np.array(log_factors), np.array(growths)
 
 
 def reach_of(queries, places, effects):
-    """How far the rows at some places are from queries at which they have effects."""
+    """Return how far rows at places are from queries at which they have effects."""
     sizes, center = np.abs(effects), places.mean(axis=0)
     total = sizes.sum(axis=1)
-    # From their middle, so that squares neither cancel nor overflow.
+    # The middle is subtracted, so that squares neither cancel nor overflow.
     places, queries = places - center, (queries - center).clip(-LARGEST, LARGEST)
     squared = sizes @ (places**2).sum(axis=1) + total * (queries**2).sum(axis=1)
     squared -= 2 * ((sizes @ places) * queries).sum(axis=1)
@@ -376,18 +380,18 @@ def reach_of(queries, places, effects):
     return Reach(distance, total, np.linalg.norm(moment, axis=1))
 
 
-def _parts_of(places, values):
-    """Rows in parts next to each other, the same in any order of rows and columns."""
+def _cells_of(places, values):
+    """Split rows into k-d tree cells, the same in any order of rows and columns."""
     places = places[:, order_columns(places, values)] if places.shape[1] else places
-    parts = [np.arange(len(places))]
+    cells = [np.arange(len(places))]
     for _ in range(_HALVED if places.shape[1] else 0):
         halves = []
-        for part in parts:
-            along = places[part, np.ptp(places[part], axis=0).argmax()]
-            order = np.lexsort([*values[part].T, *places[part].T, along])
-            halves += np.array_split(part[order], 2)
-        parts = [half for half in halves if len(half)]
-    return parts
+        for cell in cells:
+            along_axis = places[cell, np.ptp(places[cell], axis=0).argmax()]
+            order = np.lexsort([*values[cell].T, *places[cell].T, along_axis])
+            halves += np.array_split(cell[order], 2)
+        cells = [half for half in halves if len(half)]
+    return cells
 
 
 class Remoteness:
@@ -402,11 +406,11 @@ class Remoteness:
 
     @classmethod
     def of(cls, smoother):
-        """Distances from its rows of positive weight."""
+        """Return distances from the rows of positive weight of a smoother."""
         return cls(smoother.places(smoother.keys[smoother.counts > 0]))
 
     def beyond(self, places):
-        """Distances to the nearest row beyond the usual, (n,)."""
+        """Return by how much distances to the nearest row exceed the usual ones, (n,)."""
         if self._tree is None:
             return np.zeros(len(places))
         return np.maximum(self._tree.query(places)[0] - self.usual, 0.0)

@@ -50,7 +50,7 @@ _CHOSEN = {"bandwidth_search_", "criterion_value_", "relevance_"}
 
 
 def _field(field, *, may_be_none=False):
-    """A property that is a field of the fitted smoother."""
+    """Return a property that is a field of the fitted smoother."""
 
     def get(self):
         value = getattr(self._smoother, field)
@@ -243,7 +243,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         report.begin(None if rule.searches else 0)
 
         def at(degree, bandwidth, n_neighbors=None):
-            """The smoother at a bandwidth."""
+            """Return the smoother at a bandwidth."""
             return smoother.replace(
                 kernel=mixed_kernel(kernel, columns, bandwidth), columns=columns,
                 bandwidth=bandwidth, n_neighbors=n_neighbors, key_weights=weights,
@@ -326,7 +326,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
 
 def check_first_row(smoother):
     """Raise in fit the error that a prediction of the first row would raise."""
-    some = smoother.first(_CHECKED_ROWS).replace(empty="nan")
-    if some.key_weights is not None and not some.key_weights.any():
-        some = some.replace(key_weights=None)
-    some.predict(some.keys[:1])
+    first = smoother.first(_CHECKED_ROWS).replace(empty="nan")
+    if first.key_weights is not None and not first.key_weights.any():
+        first = first.replace(key_weights=None)
+    first.predict(first.keys[:1])

@@ -113,7 +113,7 @@ class FittedSmoother:
         changed = self.replace(member_fields=tuple(map(tuple, members)))
         if not self.columns.categorical:
             return changed
-        of_numbers = [part for name, part, _ in self.kernel.kernels if name == "numbers"]
+        of_numbers = [factor for name, factor, _ in self.kernel.kernels if name == "numbers"]
         kernel = mixed_kernel(*of_numbers or [None], self.columns, changed.bandwidth)
         return changed.replace(kernel=kernel)
 
@@ -164,21 +164,24 @@ class FittedSmoother:
         everywhere = np.broadcast_to(True, X.shape)
         if len(self.members) == 1:
             return evaluate(self, X, everywhere)
-        edge, beyond = self.at_edge(X)
+        edge, outside = self.at_edge(X)
         moves = edge == X
         averages = weighted_sum(
             (weight, evaluate(member, edge, moves))
             for weight, member in self.polynomials
             if weight
         )
-        if beyond is None:
-            there, here = evaluate(self.line, X, everywhere), evaluate(self.line, edge, moves)
-            return [x + a - b for x, a, b in zip(averages, there, here, strict=True)]
-        if len(beyond):
-            there = evaluate(self.line, X[beyond], everywhere[beyond])
-            here = evaluate(self.line, edge[beyond], moves[beyond])
-            for x, a, b in zip(averages, there, here, strict=True):
-                x[beyond] += a - b
+        if outside is None:
+            at_query, at_edge = (
+                evaluate(self.line, X, everywhere),
+                evaluate(self.line, edge, moves),
+            )
+            return [x + a - b for x, a, b in zip(averages, at_query, at_edge, strict=True)]
+        if len(outside):
+            at_query = evaluate(self.line, X[outside], everywhere[outside])
+            at_edge = evaluate(self.line, edge[outside], moves[outside])
+            for x, a, b in zip(averages, at_query, at_edge, strict=True):
+                x[outside] += a - b
         return averages
 
     def take(self, rows):
@@ -299,11 +302,11 @@ class FittedSmoother:
     def of_rows(self, measured):
         """Predict the rows, in windows that another smoother measures."""
         pairs = zip(self.polynomials, measured.polynomials, strict=True)
-        parts = (
-            (weight, _polynomial.predict_rows(own, other))
-            for (weight, own), (_, other) in pairs
+        predictions = (
+            (weight, _polynomial.predict_rows(alone, measured_alone))
+            for (weight, alone), (_, measured_alone) in pairs
         )
-        return Predictions(*weighted_sum(parts))
+        return Predictions(*weighted_sum(predictions))
 
     @cached_property
     def training(self):
@@ -338,8 +341,9 @@ class FittedSmoother:
 
     def _band(self, degree):
         """Return degree and share of the bandwidth of the curve that a band is around."""
-        many = degree == 1 and len(self.columns.numeric) > _MANY_FEATURES
-        return _BAND_OF_MANY if many else _BANDS[degree]
+        if degree == 1 and len(self.columns.numeric) > _MANY_FEATURES:
+            return _BAND_OF_MANY
+        return _BANDS[degree]
 
     def predict(self, X, values=None):
         """Predict the values, or others in their place."""
@@ -397,13 +401,13 @@ class FittedSmoother:
         """
         if len(self.members) == 1:
             return _polynomial.hat_rows(self, X, more, without_each=without_each)
-        kept = ["values", "effects", "left_out"][: 2 + without_each]
+        names = ["values", "effects", "left_out"][: 2 + without_each]
 
         def evaluate(alone, Q, _):
             rows = _polynomial.hat_rows(alone, Q, more, without_each=without_each)
-            return [getattr(rows, name) for name in kept]
+            return [getattr(rows, name) for name in names]
 
-        averages = dict(zip(kept, self._averaged(X, evaluate), strict=True))
+        averages = dict(zip(names, self._averaged(X, evaluate), strict=True))
         return attention.LocalRows(**dict.fromkeys(attention.LocalRows._fields) | averages)
 
     def weights(self, X):
@@ -497,10 +501,10 @@ def stored_smoother(shares=None, degree=None, bandwidth=None, **fields):
     return FittedSmoother(**fields)
 
 
-def weighted_sum(parts):
-    """Sum fields, each of which has a weight."""
+def weighted_sum(weighted_fields):
+    """Sum lists of arrays, each of which has a weight."""
     total = None
-    for weight, fields in parts:
+    for weight, fields in weighted_fields:
         weighted = [weight * field for field in fields]
         total = weighted if total is None else list(map(operator.add, total, weighted))
     return total

@@ -122,7 +122,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         return self._smoother.predict(X)
 
     def predict_gradient(self, X) -> np.ndarray:
-        """Derivative of the regression curve with respect to each feature.
+        """Compute derivatives of the regression curve with respect to each feature.
 
         For averages and local parabolas the derivative of the prediction, for local lines and
         cubics the slope of the polynomial at the query, and for averages of degrees, as of

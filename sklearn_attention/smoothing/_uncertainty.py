@@ -123,19 +123,19 @@ class UncertaintyMixin:
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), self._smoother
         errors = smoother.errors
-        sizes, here, found = np.abs(errors.relative), np.ones((len(X), 1)), []
+        sizes, local_sizes = np.abs(errors.relative), np.ones((len(X), 1))
         if heteroscedastic:
-            around, there = errors.sizes
-            here = above_rounding(around.average(X, around.values), around.values)
-            sizes = sizes / there
+            around, left_out_sizes = errors.sizes
+            local_sizes = above_rounding(around.average(X, around.values), around.values)
+            sizes = sizes / left_out_sizes
         # A row that has no prediction bounds no error.
-        kept = smoother.given_counts > 0
-        sizes = np.where(np.isnan(sizes), np.inf, sizes)[kept]
+        present, of_blocks = smoother.given_counts > 0, []
+        sizes = np.where(np.isnan(sizes), np.inf, sizes)[present]
         for rows in _query_blocks(X, smoother):
             _, effects, left_out = smoother.left_out(X[rows])
-            scale = here[rows] * errors.growth(X[rows], effects)
-            found.append(jackknife_intervals(left_out[:, kept], sizes, scale, coverage))
-        intervals, center = np.concatenate(found), smoother.predict(X).reshape(len(X), -1)
+            scale = local_sizes[rows] * errors.growth(X[rows], effects)
+            of_blocks.append(jackknife_intervals(left_out[:, present], sizes, scale, coverage))
+        intervals, center = np.concatenate(of_blocks), smoother.predict(X).reshape(len(X), -1)
         ends = (1 - coverage) / 2, (1 + coverage) / 2
         intervals = errors.level_effects.distribution(X).inflate(intervals, center, ends)
         return _like_targets(intervals, smoother.values)
@@ -199,13 +199,13 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), self._smoother
         thresholds = check_thresholds("y", y, len(X))
 
-        def found(rows, errors, weights, shift, scale):
-            places = shift[:, None] + scale[:, None] * errors
-            own = thresholds[rows].T[:, :, None]
-            below = [np.sum(weights * (places <= t), axis=1) for t in own]
+        def probabilities_of(rows, errors, weights, shift, scale):
+            targets = shift[:, None] + scale[:, None] * errors
+            of_rows = thresholds[rows].T[:, :, None]
+            below = [np.sum(weights * (targets <= t), axis=1) for t in of_rows]
             return np.stack(below, axis=1).clip(max=1) + 0 * shift[:, None]
 
-        probabilities = _distribution(smoother, X, found)
+        probabilities = _distribution(smoother, X, probabilities_of)
         new = np.flatnonzero(smoother.errors.level_effects.is_new(X).any(axis=1))
         if len(new):
             probabilities[new] = _cdf_at_new_levels(smoother, X[new], thresholds[new])
@@ -352,7 +352,7 @@ class UncertaintyMixin:
 
 
 def standard_deviations(smoother, X):
-    """Standard deviations of the conditional distribution at each query, (n, n_outputs)."""
+    """Return standard deviations of conditional distributions, (n_queries, n_outputs)."""
     errors = smoother.errors
     errors.need_all("return_std=True")
     scales = [
@@ -391,32 +391,35 @@ def _cdf_at_new_levels(smoother, X, thresholds):
 
 
 def _distribution(smoother, X, statistic):
-    """A statistic of the conditional distribution at each query, for some at a time."""
+    """Compute a statistic of the conditional distribution at each query, block by block."""
     smoother.need_positive_weights("a conditional distribution")
-    errors, found = smoother.errors, []
+    errors, statistics = smoother.errors, []
     errors.need_all("a conditional distribution")
     wide, relative = errors.for_quantiles, errors.relative
     # Outliers are targets, but do not affect the distribution of the others.
-    given = wide.replace(key_weights=(smoother.given_counts > 0).astype(np.float64))
+    with_outliers = wide.replace(key_weights=(smoother.given_counts > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):
-        weights = given.weights(X[rows])
+        weights = with_outliers.weights(X[rows])
         centers = weights if smoother.robustness is None else wide.weights(X[rows])
         local = smoother.local_rows(X[rows])
         scales = errors.growth(X[rows], local.effects)
         shifts = local.values - scales * (centers @ relative)
         of_outputs = [
-            statistic(rows, own, weights, shift, scale)
-            for own, shift, scale in zip(relative.T, shifts.T, scales.T, strict=True)
+            statistic(rows, output_errors, weights, shift, scale)
+            for output_errors, shift, scale in zip(relative.T, shifts.T, scales.T, strict=True)
         ]
-        found.append(np.stack(of_outputs, axis=2))
-    return np.concatenate(found)
+        statistics.append(np.stack(of_outputs, axis=2))
+    return np.concatenate(statistics)
 
 
 def _query_blocks(X, smoother):
     return blocks_of_queries(len(X), smoother.values.size)
 
 
-def _like_targets(found, values):
-    """Without the axis of outputs where targets have none, in their precision."""
-    shape = (*found.shape[:2], *values.shape[1:])
-    return found.reshape(shape).astype(values.dtype, copy=False)
+def _like_targets(results, values):
+    """Return results (n, k, n_outputs) in the precision of the targets.
+
+    Targets of one dimension have no axis of outputs.
+    """
+    shape = (*results.shape[:2], *values.shape[1:])
+    return results.reshape(shape).astype(values.dtype, copy=False)
