@@ -200,7 +200,7 @@ class SmoothDisplay(Display):
             raise unfit(
                 model, f"has {curve.shape[1]} outputs", "one that was fitted on a single output"
             )
-        whole = getattr(getattr(model, "smoother_", None), "whole", True)
+        whole = getattr(getattr(model, "smoother_", None), "is_in_memory", True)
         if band == "auto":
             signed = getattr(getattr(model, "kernel_", None), "signed", False)
             possible = whole and not signed and hasattr(model, "confidence_band")

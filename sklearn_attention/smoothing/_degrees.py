@@ -97,7 +97,7 @@ def _corrected_akaike(smoothers, rows):
     """Compute the criterion of each smoother, and the number of rows that it is of."""
     first, factor = smoothers[0], 1.0
     tables = rows.X, rows.values, rows.sample_weight
-    if not first.whole:  # a sample, at bandwidths as wide as it needs
+    if not first.is_in_memory:  # a sample, at the bandwidths that it needs
         random_state = np.random.RandomState(rows.random_state)
         n_all, tables = len(first.keys), draw(MAX_SEARCH_ROWS, random_state, *tables)
         factor = 1 / narrower(n_all / len(tables[0]), len(rows.columns.numeric))

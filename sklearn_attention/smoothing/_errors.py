@@ -134,10 +134,10 @@ class Errors:
 
     def growth(self, X, effects):
         """Return the expected size of errors at queries, by the effects of rows there."""
-        noise, fit, model = self.parts(X, effects)
+        noise, fit, model = self.variance_terms(X, effects)
         return np.sqrt((noise + fit) * model)
 
-    def parts(self, X, effects):
+    def variance_terms(self, X, effects):
         """Return the noise variance, the variance of the fit, and the bias factor of both."""
         return (
             self.variance_around(X), self.noise.of_sums(effects),
@@ -265,7 +265,9 @@ def widened(smoother, n_rows):
     wide, columns = smoother, smoother.columns
     for share in _TO_ALL_LEVELS if columns.categorical else ():
         lambdas = (1 - share) * smoother.bandwidth + share * columns.highest_lam
-        wide = smoother.at(np.where(columns.is_numeric, smoother.bandwidth, lambdas))
+        wide = smoother.with_bandwidth(
+            np.where(columns.is_numeric, smoother.bandwidth, lambdas)
+        )
         if has_enough_rows(wide.leave_one_out(rows=rows, **_AVERAGES), factor):
             break
     return wide.replace(factor=factor, empty="nearest")
@@ -409,7 +411,7 @@ class Remoteness:
         """Return distances from the rows of positive weight of a smoother."""
         return cls(smoother.places(smoother.keys[smoother.counts > 0]))
 
-    def beyond(self, places):
+    def excess(self, places):
         """Return by how much distances to the nearest row exceed the usual ones, (n,)."""
         if self._tree is None:
             return np.zeros(len(places))

@@ -237,12 +237,12 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             robust = robustness(rows, rule, kernel)
             weights = weighed(weights, robust)
             rows = replace(rows, sample_weight=weights)
-        rows = rows.without_outliers() if smoother.whole else rows
+        rows = rows.without_outliers() if smoother.is_in_memory else rows
         report = self._report()
         # The number of bandwidths that a search tries is not known beforehand.
         report.begin(None if rule.searches else 0)
 
-        def at(degree, bandwidth, n_neighbors=None):
+        def smoother_at(degree, bandwidth, n_neighbors=None):
             """Return the smoother at a bandwidth."""
             return smoother.replace(
                 kernel=mixed_kernel(kernel, columns, bandwidth), columns=columns,
@@ -253,14 +253,14 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         degrees = [smoother.degree]
         if self.degree == "auto":
             degrees = degrees_to_average(rows, smoother.n_rows, rule, kernel)
-            # Of the same sample.
+            # All degrees are searched on the same sample.
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
             rows = rows.but(random_state=seed, precision=precision)
         terms = self._additive_terms(rows, weights, rule, kernel, len(degrees) > 1)
         if self.structure == "additive":
             degrees, rows = degrees[:1], with_mean_weight_1(rows)
-        search = functools.partial(choose_members, degrees, rule, kernel, at, report)
+        search = functools.partial(choose_members, degrees, rule, kernel, smoother_at, report)
         choice, self.smoother_, ended = search(rows)
         vars(self).update(choice.attributes)
         if terms is not None and not ended:

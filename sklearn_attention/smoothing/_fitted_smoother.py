@@ -117,7 +117,7 @@ class FittedSmoother:
         kernel = mixed_kernel(*of_numbers or [None], self.columns, changed.bandwidth)
         return changed.replace(kernel=kernel)
 
-    def at(self, bandwidth, **changes):
+    def with_bandwidth(self, bandwidth, **changes):
         """Return the smoother of one polynomial at another bandwidth."""
         return self.with_members([Member(self.degree, bandwidth, 1.0)]).replace(**changes)
 
@@ -197,7 +197,7 @@ class FittedSmoother:
         return first.replace(keys=keys, values=values, key_weights=weights)
 
     @property
-    def whole(self):
+    def is_in_memory(self):
         """True if all rows are in memory or in maps."""
         return not is_partitioned(self.keys)
 
@@ -248,7 +248,7 @@ class FittedSmoother:
         )
         is_asked = self.widening and self.empty == "nearest"
         is_local = self.degree > 0 and len(self.columns.numeric) > 0
-        return is_asked and is_local and is_fixed and self.whole
+        return is_asked and is_local and is_fixed and self.is_in_memory
 
     def doubled(self, times):
         """Return the smoother of windows that were doubled `times` times, and widen no more."""
@@ -311,7 +311,7 @@ class FittedSmoother:
     @cached_property
     def training(self):
         """Predictions of the rows, with and without themselves."""
-        return self.of_rows(self) if self.whole else _polynomial.predict_by_sums(self)
+        return self.of_rows(self) if self.is_in_memory else _polynomial.predict_by_sums(self)
 
     # Errors of the rows predicted without themselves, and of predictions elsewhere.
     errors = cached_property(Errors)
@@ -452,7 +452,7 @@ class FittedSmoother:
         if self.n_neighbors is None:
             if self.remoteness is None or self.radial_form is None:
                 return None
-            return 1 + self.remoteness.beyond(self.places(X)) / self.factor
+            return 1 + self.remoteness.excess(self.places(X)) / self.factor
         need_all_rows(
             f"bandwidths that differ from place to place (n_neighbors={self.n_neighbors!r})", X,
             remedy="let X.map_blocks or X.map_partitions predict",

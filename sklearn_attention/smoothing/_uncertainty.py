@@ -293,7 +293,7 @@ class UncertaintyMixin:
         centers = []
         for rows in _query_blocks(X, smoother):
             local = of_band.smoother.local_rows(X[rows])
-            target, fit, model = of_band.parts(X[rows], local.effects)
+            target, fit, model = of_band.variance_terms(X[rows], local.effects)
             moves = np.abs(local.effects @ draws) / np.sqrt(fit.T)[:, :, None]
             largest = np.fmax(largest, np.fmax.reduce(moves, axis=1))
             centers.append(local.values)

@@ -127,7 +127,7 @@ def window_of(model, n_rows):
                 np.where(columns.is_numeric, 1.0, columns.highest_lam) - model.bandwidth_
             )
             bandwidth = np.where(columns.is_numeric, model.bandwidth_, lambdas)
-            wide.smoother_ = model.smoother_.at(bandwidth)
+            wide.smoother_ = model.smoother_.with_bandwidth(bandwidth)
         if is_wide(wide, factor):
             break
     return wide, factor

@@ -90,7 +90,7 @@ def test_errors_of_the_model_are_those_of_windows_that_reach_as_far(degree, robu
 
 def parts_at(model, queries):
     smoother = model.smoother_
-    return smoother.errors.parts(queries, smoother.local_rows(queries).effects)
+    return smoother.errors.variance_terms(queries, smoother.local_rows(queries).effects)
 
 
 def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
