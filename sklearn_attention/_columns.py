@@ -397,7 +397,7 @@ class MixedRows(AttentionEstimator):
         self.columns_ = self.columns_.extend(X)
         n_before = len(self.keys_)
         new_labels = row_labels(X, n_before)
-        self._row_labels = concatenate_labels(self._row_labels, new_labels, n_before, len(X))
+        self._row_labels = concatenate_labels(self._row_labels, new_labels, n_before, X)
 
 
 def encode_usual_frame(columns, X, names, *, allow_nan):

@@ -49,14 +49,14 @@ def _as_labels(index):
     return np.asarray(index.astype(str), dtype=object)
 
 
-def concatenate_labels(old, new, n_old, n_new):
-    """Concatenate the labels of old and of new rows; None stands for positions of rows."""
+def concatenate_labels(old, new, n_old, X):
+    """Concatenate the labels of old rows and of the new rows X; None stands for positions."""
     if old is None and new is None:
         return None
     import pandas as pd
 
     old = range(n_old) if old is None else old
-    new = range(n_old, n_old + n_new) if new is None else new
+    new = range(n_old, n_old + len(X)) if new is None else new
     # Labels may be tuples, and of several types.
     old, new = (pd.Index(labels, tupleize_cols=False) for labels in (old, new))
     return _as_labels(old.append(new))

@@ -31,6 +31,7 @@ OTHER_VALUES = {
     "average": ("bandwidth", 1.0),
     "votes": ("bandwidth", 1.0),
     "lines": ("degree", 0),
+    "sum of functions": ("structure", "joint"),
     "best average": ("kernels", ["epanechnikov"]),
     "best line": ("kernels", ["epanechnikov"]),
     "density": ("bandwidth", 1.0),

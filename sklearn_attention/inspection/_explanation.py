@@ -79,10 +79,10 @@ class ExplanationDisplay(Display):
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = NadarayaWatsonRegressor().fit(X[:-1], y[:-1])
     >>> display = ExplanationDisplay.from_estimator(model, X[-1:], k=3)
-    >>> display.contributions_.round(1)
-    array([-26.1,  -6.4,  -4.9, -36.7])
-    >>> display.others_.round(1)
-    array([  1. , -37.7])
+    >>> display.contributions_.round()
+    array([-26.,  -6.,  -5., -37.])
+    >>> display.others_.round()
+    array([  1., -38.])
     """
 
     def __init__(

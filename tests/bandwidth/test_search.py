@@ -171,8 +171,9 @@ class TestOutliers:
             NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(5)),
             pytest.param(NadarayaWatsonRegressor(gap=1), marks=pytest.mark.slow),
             NadarayaWatsonCV(["gaussian"]),
+            pytest.param(LocalPolynomialRegressor(structure="joint"), marks=pytest.mark.slow),
             pytest.param(LocalPolynomialRegressor(), marks=pytest.mark.slow),
-            LocalPolynomialRegressor(degree=1),
+            LocalPolynomialRegressor(degree=1, structure="joint"),
             pytest.param(LocalPolynomialCV(["gaussian"]), marks=pytest.mark.slow),
             pytest.param(ConditionalKernelDensity(), marks=pytest.mark.slow),
         ],
@@ -186,7 +187,10 @@ class TestOutliers:
         y = np.sin(4 * X[:, 1]) + X[:, 0] + 0.1 * rng.normal(size=60)
         X[0, 0] = cell
         with_it = model.fit(X, y).predict(X[1:])
-        np.testing.assert_allclose(with_it, model.fit(X[1:], y[1:]).predict(X[1:]), atol=0.01)
+        # Splines are smooth in ranks, too, which an outlier moves by a row. The noise is 0.1.
+        tolerance = 0.04 if getattr(model, "structure", "joint") == "auto" else 0.01
+        expected = model.fit(X[1:], y[1:]).predict(X[1:])
+        np.testing.assert_allclose(with_it, expected, atol=tolerance)
 
 
 def test_trials_that_differ_by_rounding_are_equally_good():
