@@ -655,8 +655,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_frames.py",
-        "new = range(n_old, n_old + n_new)",
-        "new = range(n_new)",
+        "new = range(n_old, n_old + len(X))",
+        "new = range(len(X))",
         "rows without labels are named as if they came first",
     ),
     Mutation(
