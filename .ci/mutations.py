@@ -217,6 +217,12 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_doubled_windows.py",
+        "return np.where((adequacy < 1) & (adequacy > 1 - _ROUNDING), 1.0, adequacy)",
+        "return adequacy",
+        "rounding doubles a window of exactly the weight that it needs",
+    ),
+    Mutation(
+        "attention/_doubled_windows.py",
         "_, labels = np.unique(labels * len(table) + levels, return_inverse=True)",
         "_, labels = np.unique(labels + levels, return_inverse=True)",
         "rows that differ are one design point",
@@ -472,6 +478,18 @@ MUTATIONS = [
         "return (effects**2 @ self.variances)[:, None]",
         "return (effects**2).sum(axis=1)[:, None]",
         "standard error without the rows' weights",
+    ),
+    Mutation(
+        "smoothing/_errors.py",
+        "for position in np.flatnonzero(~is_predicted) if len(rows) > 1 else ():",
+        "for position in ():",
+        "how far an error reaches is a ratio of rounding errors",
+    ),
+    Mutation(
+        "smoothing/_fitted_smoother.py",
+        "is_own = self.scale(X), values is self.values and degree == self.degree",
+        "is_own = self.scale(X), False",
+        "every prediction reads all rows again",
     ),
     Mutation(
         "smoothing/_errors.py",
