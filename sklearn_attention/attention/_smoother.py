@@ -76,10 +76,8 @@ class Smoother:
         if weights is not None and not weights.any():
             return None
         prepared = PreparedKeys(self, keys, values, weights, location)
-        reduction, rows = (
-            prepared.reduction(queries, scale, leave_one_out),
-            np.arange(len(queries)),
-        )
+        reduction = prepared.reduction(queries, scale, leave_one_out)
+        rows = np.arange(len(queries))
         sums = reduction.sums(rows, max_share=1.0 if complete else _MAX_SHARE_SUMMED_AGAIN)
         if complete:
             sums = reduction.with_fallbacks(sums, rows, all_keys=False)

@@ -175,8 +175,7 @@ class AdditiveMixture(FittedSmoother):
     @classmethod
     def from_joint(cls, joint, terms):
         """Return the additive stage alone, with a joint smoother of the values beside it."""
-        names = (field.name for field in dataclasses.fields(FittedSmoother))
-        return cls(**{name: getattr(joint, name) for name in names}, terms=terms)
+        return cls(**_fields_of_joint(joint), terms=terms)
 
     def with_second_stage(self, smoother):
         """Return both stages together, the second with the members of a joint smoother."""
@@ -194,8 +193,7 @@ class AdditiveMixture(FittedSmoother):
     @cached_property
     def joint(self):
         """The joint smoother of the values."""
-        names = (field.name for field in dataclasses.fields(FittedSmoother))
-        return FittedSmoother(**{name: getattr(self, name) for name in names})
+        return FittedSmoother(**_fields_of_joint(self))
 
     @cached_property
     def of_residuals(self):
@@ -254,6 +252,11 @@ class AdditiveMixture(FittedSmoother):
         """The rows along the directions, Q; rows that are equal have equal numbers."""
         points, rows = np.unique(self.keys, axis=0, return_inverse=True)
         return self._project(points)[rows.ravel()]
+
+    @cached_property
+    def _weighted_rows(self):
+        """The rows along the directions times their weights, W Q."""
+        return self._projected_rows * self._weights[:, None]
 
     def _project(self, X):
         """Return queries along the directions, (n_queries, n_directions)."""
@@ -368,7 +371,7 @@ class AdditiveMixture(FittedSmoother):
             second = self.of_residuals.local_rows(X, more, without_each=without_each)
             values, effects, left_out = values + second.values, second.effects, second.left_out
             queries = queries - effects @ self._projected_rows
-        stage = queries @ (self._projected_rows * self._weights[:, None]).T
+        stage = queries @ self._weighted_rows.T
         fields = [values, effects + stage]
         if without_each:
             # Without row i, whose leave-one-out residual is a, predictions of the first stage
@@ -394,8 +397,7 @@ class AdditiveMixture(FittedSmoother):
         """What the second stage adds to predictions of the rows by the first stage."""
         smoother, n_outputs = self._of_residuals_and_rows, self.table.shape[1]
         left_out, fitted, leverage = smoother.of_rows(smoother)
-        weighted_rows = self._projected_rows * self._weights[:, None]
-        leverage = leverage - np.sum(fitted[:, n_outputs:] * weighted_rows, axis=1)
+        leverage = leverage - np.sum(fitted[:, n_outputs:] * self._weighted_rows, axis=1)
         left_out = self._second_left_out(left_out, slice(None))
         return Predictions(left_out, fitted[:, :n_outputs], leverage)
 
@@ -409,8 +411,8 @@ class AdditiveMixture(FittedSmoother):
         """Predict rows without themselves by the second stage; `left_out` is that of both."""
         # If row i is left out, the residuals of the first stage become r + A[:, i] a with its
         # leave-one-out residual a. The second stage is linear in r and in A = Q Q' W.
-        n_outputs, weighted = self.table.shape[1], self._projected_rows * self._weights[:, None]
-        second_of_hat = np.sum(left_out[:, n_outputs:] * weighted[rows], axis=1)
+        n_outputs = self.table.shape[1]
+        second_of_hat = np.sum(left_out[:, n_outputs:] * self._weighted_rows[rows], axis=1)
         return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]
 
     def left_out_of(self, rows, factor=1.0):
@@ -451,3 +453,9 @@ def _predict(terms, coefficients, shape, dtype, X):
 def _slopes(terms, coefficients, shape, dtype, X):
     """Compute derivatives of a sum of columns, (n_queries, *shape)."""
     return [terms.slopes(X, coefficients).reshape(len(X), *shape).astype(dtype)]
+
+
+def _fields_of_joint(smoother):
+    """Return the fields of a smoother that a `FittedSmoother` has, by name."""
+    fields = dataclasses.fields(FittedSmoother)
+    return {field.name: getattr(smoother, field.name) for field in fields}

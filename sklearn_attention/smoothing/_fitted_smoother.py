@@ -172,10 +172,8 @@ class FittedSmoother:
             if weight
         )
         if outside is None:
-            at_query, at_edge = (
-                evaluate(self.line, X, everywhere),
-                evaluate(self.line, edge, moves),
-            )
+            at_query = evaluate(self.line, X, everywhere)
+            at_edge = evaluate(self.line, edge, moves)
             return [x + a - b for x, a, b in zip(averages, at_query, at_edge, strict=True)]
         if len(outside):
             at_query = evaluate(self.line, X[outside], everywhere[outside])
