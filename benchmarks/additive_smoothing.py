@@ -18,14 +18,11 @@ Errors of mgcv are stored in `additive_smoothing_peers.json`, which `--peers` wr
 that are reported have chosen nothing in the package; `--choice` takes those that have.
 """
 
-import argparse
 import json
-import os
 import sys
 import time
 import warnings
 from itertools import product
-from pathlib import Path
 
 import additive_truths
 import numpy as np
@@ -34,6 +31,7 @@ from _results import HERE, markdown, stamp
 from _tabular_data import SETS
 from additive_truths import (
     bump,
+    command_line,
     correlated,
     draw,
     friedman_1,
@@ -274,13 +272,9 @@ PARTS = {"truths": truths, "tables": tables, "components": components}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS])
-    parser.add_argument("--peers", action="store_true", help=f"only write {STORED.name}")
+    parser = command_line(__doc__.splitlines()[0], PARTS, STORED)
     parser.add_argument("--choice", action="store_true", help="seeds that chose constants")
     parser.add_argument("--rows", type=int, nargs="*", choices=ROWS, help="numbers of rows")
-    folder = os.environ.get("SKLEARN_ATTENTION_DATA", HERE.parents[1] / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=folder)
     options = parser.parse_args()
     if options.peers:
         store_peers()

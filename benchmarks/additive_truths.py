@@ -393,13 +393,18 @@ INTRODUCTION = (
 )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all by default")
-    parser.add_argument("--peers", action="store_true", help=f"only write {STORED.name}")
+def command_line(description, parts, stored):
+    """Return a parser of the parts to run, the file that has peers' results, and the data."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("parts", nargs="*", choices=[[], *parts], help="all by default")
+    parser.add_argument("--peers", action="store_true", help=f"only write {stored.name}")
     folder = os.environ.get("SKLEARN_ATTENTION_DATA", HERE.parents[1] / "shared" / "data")
     parser.add_argument("--data", type=Path, default=folder)
-    options = parser.parse_args()
+    return parser
+
+
+def main():
+    options = command_line(__doc__.splitlines()[0], PARTS, STORED).parse_args()
     if options.peers:
         store_peers()
         return
