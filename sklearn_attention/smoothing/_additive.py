@@ -415,8 +415,11 @@ class AdditiveMixture(FittedSmoother):
         second_of_hat = np.sum(left_out[:, n_outputs:] * self._weighted_rows[rows], axis=1)
         return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]
 
-    def left_out_of(self, rows, factor=1.0):
-        """Predict rows without themselves, in windows of joint smoothers wider by a factor."""
+    def left_out_of(self, rows, factor=1.0, gap=0):
+        """Predict rows without themselves, in windows of joint smoothers wider by a factor.
+
+        The `gap` is 0, since fits with a gap have no additive stage.
+        """
         weighted = [(self.share, [self._stages_left_out(rows, factor)])]
         if self.share < 1:
             weighted.append((1 - self.share, [self.joint.left_out_of(rows, factor)]))

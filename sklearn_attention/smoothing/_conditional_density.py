@@ -604,4 +604,4 @@ def _line_residuals(line):
     """Target less the line through all other rows, (n_keys,); of one row 0."""
     if np.count_nonzero(line.counts) < 2:
         return np.zeros(len(line.keys))
-    return line.errors.left_out[:, 0]
+    return line.errors.loo_residuals[:, 0]

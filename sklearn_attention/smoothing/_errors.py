@@ -1,70 +1,290 @@
-r"""Errors of predictions: of rows left out, and how large they are at queries.
+r"""Errors of predictions: leave-one-out residuals, and how large errors are at queries.
 
-They grow over the noise where rows are few and where none is near:
+The expected size of an error at a query is
 
-.. math:: \sqrt{u^2 + v}\, \sqrt{1 + b^2},\quad
-          b^2 = e(r / r_0)^2 \Bigl(\sum_i |l_i|\Bigr)^2
-                + s^2\, \Bigl\|\sum_i l_i (x_i - x)\Bigr\|^2
+.. math:: \sqrt{u^2 + v}\, \sqrt{1 + b^2}.
 
-The first factor is the noise of a target, with :math:`u = 1` but for weights, and of the fit,
-:math:`v`. The second is the error of the model in units of the noise. The rows that a
-prediction rests on, with effects :math:`l_i`, are at a distance of
-:math:`r^2 = \sum |l_i| \|x_i - x\|^2 / \sum |l_i|`, about :math:`r_0` at most rows. Where it is
-larger, errors are those of windows that are wider by as much: :math:`e^2` is the growth of
-squared leave-one-out errors in these. Averages of rows on one side are wrong by a slope,
-:math:`s`, besides.
+The first factor is the noise of a target, with variance :math:`u^2` (1 unless rows have
+weights), and that of the fit, with variance :math:`v = \sum_i l_i^2 / w_i` for the hat-matrix
+weights :math:`l_i` and the weights :math:`w_i` of the rows, of mean 1. Both are in units of the
+noise of a row of mean weight. The second factor has the error b of the model, which
+``_model_error`` defines.
 """
 
+import dataclasses
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from .._blocks import blocks_of_queries, evenly_spread
-from .._column_stats import order_columns
 from .._new_levels import LevelEffects, with_new_levels
 from .._partitions import need_all_rows
 from ..bandwidth import select_bandwidth
-from ..kernels._numerics import LARGEST
+from ._model_error import BANDWIDTH_FACTORS, ModelError, RowDistances, row_distances
 from ._noise import Noise, autoregression
 
-# Spreads and distributions are of so many errors that a row's own error, which has left its
-# mark on its neighbours' errors, hardly matters: the bandwidth is widened until the rows' own
-# shares are one in so many.
-_ROWS_OF_SPREADS, _ROWS_OF_QUANTILES = 20, 40
-_WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
-# Then lambdas of categories move by these shares to where rows of all levels count alike.
-_TO_ALL_LEVELS = 1 - 2.0 ** -np.arange(1, 12)
-# The factor is found on a sample of so many rows.
-_SAMPLED_ROWS = 2000
-# A spread below this share of the mean spread is rounding.
-_SMALLEST_SPREAD = 1e-3
-# Errors in wider windows are of so many rows.
-_MOST_ROWS = 1000
-# Half of the growth is the mean over rows, half that of the part where it is largest: rows are
-# halved so often, along the longest axis.
-_HALVED = 2
-# Pairs by which variances of rows' predictions are known.
-_MOST_PAIRS = 2 * 10**7
-# A row with nearly all the weight of its own prediction cannot be predicted without itself.
-_SMALLEST_REST = 1e-7
-# Distances from the nearest row are usual up to so many times their median, for one feature: of
-# rows spread evenly 19 in 20 are no larger.
-_USUAL = 4.0
-# Least mean slope of the loss in `noise_variance`; 0.85 in normal noise.
-_LEAST_SLOPE = 0.25
+# Scales and distributions of residuals are averages over at least this many rows: the residual
+# of a row, which also affects those of its neighbours, then hardly matters.
+_ROWS_OF_SCALES, _ROWS_OF_DISTRIBUTIONS = 20, 40
+# If no window is wide enough, lambdas of categories move by these shares of the way to where
+# rows of all levels count alike.
+_STEPS_TO_ALL_LEVELS = 1 - 2.0 ** -np.arange(1, 12)
+# The factor on the bandwidth is chosen on a sample of at most this many rows.
+_MAX_SAMPLED_ROWS = 2000
+# A scale below this share of the mean scale is rounding.
+_MIN_RELATIVE_SCALE = 1e-3
+# Variances of leave-one-out predictions are computed for as many rows as have this many pairs.
+_MAX_PAIRS = 2 * 10**7
+# Smallest 1 - leverage at which a row can be predicted without itself.
+_MIN_INVERSE_LEVERAGE = 1e-7
+# Distances from the nearest row are usual up to this many times their median, in one feature:
+# 19 in 20 rows have no larger distance if rows are spread evenly.
+_USUAL_MEDIANS = 4.0
+# Smallest mean slope of the loss in `noise_variance`; it is 0.85 in normal noise.
+_MIN_MEAN_SLOPE = 0.25
 _AVERAGES = {"degree": 0, "empty": "nearest"}
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorSettings:
+    """What the errors of a fit depend on, beside the smoother that predicts."""
+
+    gap: int = 0  # number of rows before and after each whose noise is correlated with its own
+    given_weights: Any = None  # (n_rows,) weights that were passed to `fit`; None for 1
+    # (n_rows,) numbers in [0, 1] that multiply the given weights; None for 1.
+    robustness: Any = None
+    random_state: Any = 0  # draws the rows on which a bandwidth for residuals is searched
+
+    def take(self, rows):
+        """Return the settings for a selection of the rows."""
+        given_weights, robustness = (
+            None if weights is None else weights[rows]
+            for weights in (self.given_weights, self.robustness)
+        )
+        return dataclasses.replace(self, given_weights=given_weights, robustness=robustness)
+
+
+class Errors:
+    """Errors of the predictions of a `FittedSmoother`.
+
+    What depends on the training rows alone is computed when it is first asked for, and kept.
+    """
+
+    def __init__(self, smoother):
+        self.smoother, self.settings = smoother, smoother.error_settings
+
+    @property
+    def given_weights(self):
+        """Weights of the rows that were passed to `fit`; None for 1."""
+        if self.settings.robustness is None:
+            return self.smoother.key_weights
+        return self.settings.given_weights
+
+    @property
+    def given_counts(self):
+        """Weights of the rows without robustness, since outliers are targets too."""
+        return self.smoother.counts_by(self.given_weights)
+
+    @cached_property
+    def loo_residuals(self):
+        """Values of the rows less predictions without the row and the gap, (n, n_outputs)."""
+        smoother = self.smoother
+        need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
+        left_out = smoother.training.left_out
+        if self.settings.gap:
+            rows, left_out = np.flatnonzero(smoother.counts), left_out.copy()
+            left_out[rows] = smoother.left_out_of(rows, gap=self.settings.gap)
+        return smoother.table - left_out
+
+    def need_all_residuals(self, what):
+        """Raise ValueError if a row cannot be predicted without itself, so has no residual."""
+        n_unknown = int(np.isnan(self.loo_residuals).any(axis=1).sum())
+        if n_unknown:
+            raise ValueError(
+                f"{what} needs every leave-one-out error, but {n_unknown} of "
+                f"{len(self.loo_residuals)} training rows cannot be predicted from the other "
+                "rows: fit with more rows, a larger bandwidth or empty='nearest' (got "
+                f"{self.smoother.empty!r})."
+            )
+
+    # Variances
+
+    @cached_property
+    def noise(self):
+        """Noise of the rows, in units of a row of mean weight; autocorrelated with a gap."""
+        counts = self.given_counts
+        present = counts > 0
+        variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
+        if not self.settings.gap:
+            return Noise(variances)
+        residuals = np.where(present, self.loo_residuals.T / np.sqrt(variances), 0).T
+        mean_squares = self.scale_windows.average(self.smoother.keys, residuals**2)
+        scales = replace_rounding(np.sqrt(mean_squares), residuals)
+        gap = self.settings.gap
+        of_outputs = [autoregression(output, gap) for output in (residuals / scales).T]
+        return Noise(variances, tuple(of_outputs))
+
+    @cached_property
+    def standardized(self):
+        """Leave-one-out residuals divided by their expected size, (n, n_outputs).
+
+        They are 0 for rows of weight 0.
+        """
+        present, standardized = self.smoother.counts > 0, np.zeros_like(self.loo_residuals)
+        variances, distances = self._loo_variances
+        expected = np.sqrt(variances * (1 + self.model_error.squares(distances)))
+        standardized[present] = self.loo_residuals[present] / expected
+        return standardized
+
+    def expected_size(self, X, hat_weights):
+        """Return the expected size of errors at queries, (n_queries, n_outputs).
+
+        ``hat_weights`` (n_queries, n_rows) are the rows of the hat matrix at the queries.
+        """
+        target, fit, model = self.variance_terms(X, hat_weights)
+        return np.sqrt((target + fit) * model)
+
+    def variance_terms(self, X, hat_weights):
+        """Return the terms u², v and 1 + b² of the expected size at queries."""
+        target = self._target_variance(X)
+        fit = self.noise.of_sums(hat_weights)
+        return target, fit, 1 + self._model_error_sizes(X, hat_weights) ** 2
+
+    def _target_variance(self, X):
+        """Return the variance (n_queries, 1) of new targets: that of rows around the query."""
+        if self.given_weights is None:
+            return np.ones((len(X), 1))
+        nearest = self.smoother.replace(empty="nearest")
+        return nearest.average(X, self.noise.variances[:, None])
+
+    def _model_error_sizes(self, X, hat_weights):
+        """Return the sizes b of the model's errors at queries, (n_queries, n_outputs)."""
+        edge, outside = self.smoother.at_edge(X)
+        if not len(outside):
+            return self.model_error.sizes(X, hat_weights)
+        # Beyond the rows, it is the size at their edge plus the growth of the line's size.
+        line = self.smoother.line
+        at_query, at_edge = (line.local_rows(Q[outside]).effects for Q in (X, edge))
+        hat_weights = hat_weights.copy()
+        hat_weights[outside] -= at_query - at_edge
+        sizes, of_line = self.model_error.sizes(edge, hat_weights), line.errors.model_error
+        growth = of_line.sizes(X[outside], at_query) - of_line.sizes(edge[outside], at_edge)
+        sizes[outside] += growth.clip(0)
+        return sizes
+
+    @cached_property
+    def model_error(self):
+        """The squared errors of the model, in units of the noise."""
+        _, distances = self._loo_variances
+        return ModelError(self.smoother, self.loo_residuals, self.noise.variances, distances)
+
+    @cached_property
+    def _loo_variances(self):
+        """Variances u² + v of leave-one-out residuals, (n, n_outputs), and `RowDistances`.
+
+        Both are those of the n rows of positive weight. If there are very many, the ones that
+        are not sampled get the median of the sample.
+        """
+        smoother, noise = self.smoother, self.noise
+        keys, rows = smoother.keys, np.flatnonzero(smoother.counts)
+        sample = evenly_spread(np.arange(len(rows)), max(100, _MAX_PAIRS // len(rows)))
+        # With an adaptive bandwidth, the next neighbour replaces the row that is left out.
+        more, of_blocks = 0 if smoother.n_neighbors is None else 1, []
+        scaled_rows = smoother.scaled_rows(keys)
+        for block in blocks_of_queries(len(sample), len(keys)):
+            predicted = rows[sample[block]]
+            diagonal = np.arange(len(predicted)), predicted
+            hat_weights = smoother.local_rows(keys[predicted], more).effects
+            inverse_leverage = 1 - hat_weights[diagonal]
+            hat_weights[diagonal] = 0.0
+            is_predicted = inverse_leverage > _MIN_INVERSE_LEVERAGE
+            hat_weights /= np.where(is_predicted, inverse_leverage, 1.0)[:, None]
+            # If a row alone determines its prediction, the weights of the others are rounding
+            # errors. The nearest row then predicts it.
+            for position in np.flatnonzero(~is_predicted) if len(rows) > 1 else ():
+                own_row = predicted[position]
+                other_rows = rows[rows != own_row]
+                differences = scaled_rows[other_rows] - scaled_rows[own_row]
+                nearest = other_rows[(differences**2).sum(axis=1).argmin()]
+                hat_weights[position] = 0.0
+                hat_weights[position, nearest] = 1.0
+            variances = np.where(is_predicted[:, None], noise.of_sums(hat_weights), 1.0)
+            distances = row_distances(scaled_rows[predicted], scaled_rows, hat_weights)
+            of_blocks.append(np.column_stack([*distances, variances]))
+        of_sample = np.concatenate(of_blocks)
+        of_rows = np.tile(np.median(of_sample, axis=0), (len(rows), 1))
+        of_rows[sample] = of_sample
+        target_variances = _loo_averages(smoother, noise.variances[:, None])[rows]
+        return target_variances + of_rows[:, 3:], RowDistances(*of_rows[:, :3].T)
+
+    # Local averages of residuals
+
+    @cached_property
+    def scale_windows(self):
+        """Averages over enough rows for the scale of their residuals."""
+        return self._wide_averages(_ROWS_OF_SCALES)
+
+    @cached_property
+    def distribution_windows(self):
+        """Averages over enough rows for the distribution of their residuals."""
+        return self._wide_averages(_ROWS_OF_DISTRIBUTIONS)
+
+    def _wide_averages(self, n_rows):
+        return WideAverages(widened(self.smoother, n_rows), self._isolation)
+
+    @cached_property
+    def _isolation(self):
+        return Isolation.from_smoother(self.smoother)
+
+    @cached_property
+    def mean_sizes(self):
+        """Averages of the absolute standardized residuals, and their values at the rows.
+
+        The latter, (n, n_outputs), are without the row itself.
+        """
+        self.need_all_residuals("heteroscedastic=True")
+        sizes, smoother = np.abs(self.standardized), self.smoother.unweighted
+        bandwidth, *_ = select_bandwidth(
+            smoother.keys,
+            sizes,
+            smoother.kernel,
+            sample_weight=smoother.key_weights,
+            random_state=self.settings.random_state,
+            empty="nearest",
+            algorithm=smoother.algorithm,
+        )
+        # Categories keep their lambdas, which the kernel has.
+        bandwidth = np.where(smoother.columns.is_numeric, bandwidth, smoother.bandwidth)
+        averages = smoother.replace(values=sizes, bandwidth=bandwidth, n_neighbors=None)
+        averages = widened(averages, _ROWS_OF_SCALES)
+        at_rows = replace_rounding(_loo_averages(averages, sizes), sizes)
+        return WideAverages(averages, Isolation.from_smoother(averages)), at_rows
+
+    # Other errors
+
+    @cached_property
+    def band_errors(self):
+        """Errors of the smoother of less bias that bands are around, in the same noise."""
+        errors = Errors(self.smoother.less_biased)
+        errors.noise = self.noise  # about the curve that predicts best
+        return errors
+
+    @cached_property
+    def level_effects(self):
+        """Effects of levels that no row of positive weight has."""
+        return _SmootherLevelEffects(self)
 
 
 class _SmootherLevelEffects(LevelEffects):
     """Effects of new levels on the predictions of a smoother."""
 
     def __init__(self, errors):
-        self._smoother, self._residuals = errors.smoother, errors.left_out
+        self._smoother, self._residuals = errors.smoother, errors.loo_residuals
         present = np.flatnonzero(errors.smoother.counts)
         rows = errors.smoother.keys, present, present
-        super().__init__(*rows, errors.smoother.columns, errors.left_out.shape[1])
+        super().__init__(*rows, errors.smoother.columns, errors.loo_residuals.shape[1])
 
     def _errors(self, category, rows, groups):
         smoother, predicted = self._smoother, []
@@ -78,178 +298,71 @@ class _SmootherLevelEffects(LevelEffects):
         return self._smoother.take(rows).replace(empty="nearest").weights(X)
 
 
-class Errors:
-    """Errors of a smoother's predictions; what is known of its rows is computed when asked."""
+def noise_variance(averages, X, residuals, robustness=None):
+    """Return the variance (n_queries, n_outputs) of the noise that enters those of predictions.
 
-    def __init__(self, smoother):
-        self.smoother = smoother
+    It is the local average of squared residuals (n_rows, n_outputs) in the windows of
+    `averages`, a `FittedSmoother` or `WideAverages`.
+    """
+    # With residuals r_i and robustness b_i = b(r_i), it is the local average of psi(r_i)^2 =
+    # (b_i r_i)^2, divided by the square of that of psi'(r_i) = b_i (5 - 4 / sqrt(b_i)) (Huber
+    # 1973, Annals of Statistics 1, 799-821). Averages already weight rows by b_i.
+    if robustness is None:
+        return averages.average(X, residuals**2)
+    weights = robustness[:, None]
+    slopes = 5 * weights - 4 * np.sqrt(weights)
+    tables = np.hstack([(weights * residuals) ** 2, weights**2, slopes, weights])
+    *squares, squared_weight, slope, total = averages.average(X, tables).T
+    slope = np.maximum(slope / total, _MIN_MEAN_SLOPE)
+    return (squares / (squared_weight * slope**2)).T
 
-    # Effects of levels that no row of positive weight has.
-    level_effects = cached_property(_SmootherLevelEffects)
 
-    @cached_property
-    def left_out(self):
-        """Errors of rows predicted without themselves and the gap, (n, outputs)."""
+def replace_rounding(scales, residuals):
+    """Return scales (n, n_outputs) that may be divided by; those of rounding are replaced."""
+    mean_sizes = np.abs(residuals).mean(axis=0)
+    return np.maximum(scales, _MIN_RELATIVE_SCALE * mean_sizes + np.finfo(np.float64).tiny)
+
+
+def _loo_averages(smoother, values):
+    """Average values around each row without its own; rows of weight 0 get the mean."""
+    leave_one_out = smoother.leave_one_out(values, **_AVERAGES)
+    averages = np.broadcast_to(values.mean(axis=0), values.shape).copy()
+    averages[leave_one_out.rows] = leave_one_out.predictions().left_out
+    return averages
+
+
+@dataclasses.dataclass(frozen=True)
+class WideAverages:
+    """Averages of values of the rows in wide windows, which grow where no row is near."""
+
+    smoother: Any  # FittedSmoother with these windows among its rows
+    isolation: Any  # Isolation of queries from these rows
+
+    def average(self, X, values):
+        """Average values of the rows at queries."""
+        return self.smoother.average(X, values, self._scale(X))
+
+    def weights(self, X):
+        """Return the weights (n_queries, n_rows) of the rows at queries."""
+        return self.smoother.weights(X, self._scale(X))
+
+    def weighted_by(self, key_weights):
+        """Return the averages in which rows have other weights."""
+        smoother = self.smoother.replace(key_weights=key_weights)
+        return dataclasses.replace(self, smoother=smoother)
+
+    def _scale(self, X):
+        """Return the factor (n_queries,) on the bandwidth; None for the smoother's own."""
         smoother = self.smoother
-        need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
-        left_out = smoother.training.left_out
-        if smoother.gap:
-            rows, left_out = np.flatnonzero(smoother.counts), left_out.copy()
-            left_out[rows] = smoother.left_out_of(rows)
-        return smoother.table - left_out
-
-    def need_all(self, what):
-        """Raise ValueError if a row has no prediction without itself, and thus no error."""
-        n_unknown = int(np.isnan(self.left_out).any(axis=1).sum())
-        if n_unknown:
-            raise ValueError(
-                f"{what} needs every leave-one-out error, but {n_unknown} of "
-                f"{len(self.left_out)} training rows cannot be predicted from the other rows: "
-                "fit with more rows, a larger bandwidth or empty='nearest' (got "
-                f"{self.smoother.empty!r})."
-            )
-
-    @cached_property
-    def noise(self):
-        """Noise of the rows; autocorrelated if the smoother has a gap."""
-        counts = self.smoother.given_counts
-        present = counts > 0
-        variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
-        if not self.smoother.gap:
-            return Noise(variances)
-        errors = np.where(present, self.left_out.T / np.sqrt(variances), 0).T
-        spreads = self.for_spreads.average(self.smoother.keys, errors**2)
-        series = (errors / above_rounding(np.sqrt(spreads), errors)).T
-        gap = self.smoother.gap
-        return Noise(variances, tuple(autoregression(output, gap) for output in series))
-
-    @cached_property
-    def relative(self):
-        """The errors divided by their expected size, (n, n_outputs); 0 for rows of weight 0."""
-        present, relative = self.smoother.counts > 0, np.zeros_like(self.left_out)
-        variances, reach = self.variances_left_out
-        growth = np.sqrt(variances * (1 + self.bias.squares(reach)))
-        relative[present] = self.left_out[present] / growth
-        return relative
-
-    def growth(self, X, effects):
-        """Return the expected size of errors at queries, by the effects of rows there."""
-        noise, fit, model = self.variance_terms(X, effects)
-        return np.sqrt((noise + fit) * model)
-
-    def variance_terms(self, X, effects):
-        """Return the noise variance, the variance of the fit, and the bias factor of both."""
-        return (
-            self.variance_around(X), self.noise.of_sums(effects),
-            1 + self._biases(X, effects) ** 2,
-        )  # fmt: skip
-
-    def variance_around(self, X):
-        """Return the variance of the noise of new targets, that of rows around them, (n, 1)."""
-        if self.smoother.weights_as_given is None:
-            return np.ones((len(X), 1))
-        nearest = self.smoother.replace(empty="nearest")
-        return nearest.average(X, self.noise.variances[:, None])
-
-    def _biases(self, X, effects):
-        """Return the sizes of the model's errors in units of the noise, (n, n_outputs)."""
-        edge, outside = self.smoother.at_edge(X)
-        if not len(outside):
-            return self.bias.sizes(X, effects)
-        # Beyond the rows this is the size at the edge, and by what that of the line grows.
-        line = self.smoother.line
-        at_query, at_edge = (line.local_rows(Q[outside]).effects for Q in (X, edge))
-        effects = effects.copy()
-        effects[outside] -= at_query - at_edge
-        sizes, of_line = self.bias.sizes(edge, effects), line.errors.bias
-        growth = of_line.sizes(X[outside], at_query) - of_line.sizes(edge[outside], at_edge)
-        sizes[outside] += growth.clip(0)
-        return sizes
-
-    @cached_property
-    def bias(self):
-        """How the model's errors grow."""
-        return _Bias(self)
-
-    @cached_property
-    def variances_left_out(self):
-        """Variances of errors of rows of positive weight that are left out, and their reach."""
-        smoother, noise = self.smoother, self.noise
-        keys, rows = smoother.keys, np.flatnonzero(smoother.counts)
-        # If there are very many rows, those that are not sampled get the median of the sample.
-        sample = evenly_spread(np.arange(len(rows)), max(100, _MOST_PAIRS // len(rows)))
-        more, of_blocks = 0 if smoother.n_neighbors is None else 1, []
-        places = smoother.places(keys)
-        for block in blocks_of_queries(len(sample), len(keys)):
-            own_rows = rows[sample[block]]
-            effects = smoother.local_rows(keys[own_rows], more).effects
-            leverage = effects[np.arange(len(own_rows)), own_rows]
-            effects[np.arange(len(own_rows)), own_rows] = 0.0
-            is_predicted = 1 - leverage > _SMALLEST_REST
-            effects /= np.where(is_predicted, 1 - leverage, 1.0)[:, None]
-            # If a row alone determines its prediction, the effects of the others are rounding
-            # errors. The nearest row then predicts it.
-            for position in np.flatnonzero(~is_predicted) if len(rows) > 1 else ():
-                other_rows = rows[rows != own_rows[position]]
-                squared = ((places[other_rows] - places[own_rows[position]]) ** 2).sum(axis=1)
-                effects[position] = 0.0
-                effects[position, other_rows[squared.argmin()]] = 1.0
-            variances = np.where(is_predicted[:, None], noise.of_sums(effects), 1.0)
-            reach = reach_of(places[own_rows], places, effects)
-            of_blocks.append(np.column_stack([*reach, variances]))
-        of_sample = np.concatenate(of_blocks)
-        everywhere = np.tile(np.median(of_sample, axis=0), (len(rows), 1))
-        everywhere[sample] = of_sample
-        # The variance of the target is that of rows around it.
-        of_targets = _left_out_average(smoother, noise.variances[:, None])[rows]
-        return of_targets + everywhere[:, 3:], Reach(*everywhere[:, :3].T)
-
-    @cached_property
-    def for_spreads(self):
-        """Averages over enough rows for the size of their errors."""
-        return self._everywhere(_ROWS_OF_SPREADS)
-
-    @cached_property
-    def for_quantiles(self):
-        """Averages over enough rows for the distribution of their errors."""
-        return self._everywhere(_ROWS_OF_QUANTILES)
-
-    def _everywhere(self, n_rows):
-        wide = widened(self.smoother, n_rows)
-        return wide.replace(remoteness=self._remoteness)
-
-    @cached_property
-    def _remoteness(self):
-        return Remoteness.of(self.smoother)
-
-    @cached_property
-    def sizes(self):
-        """Smoother of the relative errors' sizes, and its leave-one-out predictions."""
-        self.need_all("heteroscedastic=True")
-        sizes, smoother = np.abs(self.relative), self.smoother.unweighted
-        bandwidth, *_ = select_bandwidth(
-            smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
-            random_state=smoother.random_state, empty="nearest", algorithm=smoother.algorithm,
-        )  # fmt: skip
-        # Categories keep their lambdas, which the kernel has.
-        bandwidth = np.where(smoother.columns.is_numeric, bandwidth, smoother.bandwidth)
-        around = smoother.replace(values=sizes, bandwidth=bandwidth, n_neighbors=None)
-        around = widened(around, _ROWS_OF_SPREADS)
-        left_out = above_rounding(_left_out_average(around, sizes), sizes)
-        return around.replace(remoteness=Remoteness.of(around)), left_out
-
-    @cached_property
-    def of_band(self):
-        """Errors of the fit of less bias that the band is around, in the same noise."""
-        errors = Errors(self.smoother.less_biased)
-        errors.noise = self.noise  # about the curve that predicts best
-        return errors
+        if smoother.n_neighbors is not None or smoother.radial_form is None:
+            return None
+        return 1 + self.isolation.excess(smoother.scaled_rows(X)) / smoother.factor
 
 
 def widened(smoother, n_rows):
-    """Return the smoother with averages over `n_rows` rows at least, which count alike."""
+    """Return a smoother whose averages are over at least `n_rows` rows, which count alike."""
     smoother = smoother.unweighted
-    rows = evenly_spread(np.flatnonzero(smoother.counts), _SAMPLED_ROWS)
+    rows = evenly_spread(np.flatnonzero(smoother.counts), _MAX_SAMPLED_ROWS)
     scale = smoother.scale(smoother.keys[rows])
 
     def has_enough_rows(leave_one_out, factor):
@@ -258,13 +371,13 @@ def widened(smoother, n_rows):
         return leave_one_out.scores(scales).trace[0] <= len(rows) / n_rows
 
     leave_one_out = smoother.leave_one_out(rows=rows, **_AVERAGES)
-    for factor in _WIDENINGS:
+    for factor in BANDWIDTH_FACTORS:
         if has_enough_rows(leave_one_out, factor):
             return smoother.replace(factor=factor, empty="nearest")
-    # A level has fewer rows than that: rows of other levels count as well.
+    # If a level has fewer rows, rows of other levels count as well.
     wide, columns = smoother, smoother.columns
-    for share in _TO_ALL_LEVELS if columns.categorical else ():
-        lambdas = (1 - share) * smoother.bandwidth + share * columns.highest_lam
+    for step in _STEPS_TO_ALL_LEVELS if columns.categorical else ():
+        lambdas = (1 - step) * smoother.bandwidth + step * columns.highest_lam
         wide = smoother.with_bandwidth(
             np.where(columns.is_numeric, smoother.bandwidth, lambdas)
         )
@@ -273,146 +386,31 @@ def widened(smoother, n_rows):
     return wide.replace(factor=factor, empty="nearest")
 
 
-def above_rounding(spreads, errors):
-    """Spreads that may be divided by, of errors (n, outputs) that may all be 0."""
-    sizes = np.abs(errors).mean(axis=0)
-    return np.maximum(spreads, _SMALLEST_SPREAD * sizes + np.finfo(np.float64).tiny)
+class Isolation:
+    """Distances of queries from the nearest row, beyond the usual distance between rows.
 
+    Parameters
+    ----------
+    scaled_rows : ndarray of shape (n_rows, d)
+        Rows of positive weight, in bandwidths.
+    """
 
-def noise_variance(smoother, X, errors):
-    """Return the variance (n, n_outputs) of the noise that enters those of predictions."""
-    # With errors r_i and robustness b_i = b(r_i), it is the local average of psi(r_i)^2 =
-    # (b_i r_i)^2, divided by the square of that of psi'(r_i) = b_i (5 - 4 / sqrt(b_i)) (Huber
-    # 1973, Annals of Statistics 1, 799-821). For the smoother all rows count alike.
-    if smoother.robustness is None:
-        return smoother.average(X, errors**2)
-    weights = smoother.robustness[:, None]
-    slopes = 5 * weights - 4 * np.sqrt(weights)
-    tables = np.hstack([(weights * errors) ** 2, weights**2, slopes, weights])
-    *squares, squared_weight, slope, total = smoother.average(X, tables).T
-    slope = np.maximum(slope / total, _LEAST_SLOPE)
-    return (squares / (squared_weight * slope**2)).T
-
-
-def _left_out_average(smoother, values):
-    """Average values around each row without its own; rows of weight 0 get the mean."""
-    leave_one_out = smoother.leave_one_out(values, **_AVERAGES)
-    averages = np.broadcast_to(values.mean(axis=0), values.shape).copy()
-    averages[leave_one_out.rows] = leave_one_out.predictions().left_out
-    return averages
-
-
-class Reach(NamedTuple):
-    """How far the rows are that predictions rest on, each (n,)."""
-
-    distance: Any
-    total: Any  # of the absolute effects
-    moment: Any  # distance of the rows' mean, weighted by effects
-
-
-class _Bias:
-    """Squared errors of a smoother's model in units of the noise."""
-
-    def __init__(self, errors):
-        self._errors, self._smoother = errors, errors.smoother
-        self._places = self._smoother.places(self._smoother.keys)
-        _, reach = errors.variances_left_out
-        self._usual = np.median(reach.distance)
-        places = self._places[self._smoother.counts > 0]
-        self._variance = ((places - places.mean(axis=0)) ** 2).sum(axis=1).mean()
-        self._factors, self._growth = self._in_wider_windows(places)
-
-    def sizes(self, X, effects):
-        """Return sizes of errors (n, n_outputs) at queries, by the effects of rows there."""
-        reach = reach_of(self._smoother.places(X), self._places, effects)
-        return np.sqrt(self.squares(reach))
-
-    def squares(self, reach):
-        """Return squared errors (n, n_outputs) of predictions, by their reach."""
-        if not (self._usual > 0 and self._variance > 0):
-            return np.zeros((len(reach.distance), self._growth.shape[1]))
-        wider = np.log2(np.maximum(reach.distance / self._usual, 1.0))
-        growth = [np.interp(wider, self._factors, output) for output in self._growth.T]
-        # Errors grow at least by sqrt(2) over half of the rows' extent.
-        min_growth = (reach.distance - self._usual).clip(0) ** 2 / (3 * self._variance)
-        squares = np.maximum(growth, min_growth).T * reach.total[:, None] ** 2
-        # All that the rows explain is taken for a slope over their extent.
-        slope = self._growth[-1] / self._variance
-        return squares + slope * reach.moment[:, None] ** 2
-
-    def _in_wider_windows(self, places):
-        """Return logarithms of factors on the bandwidth, and the relative growth of errors.
-
-        The growth (n_factors, n_outputs) is that of squared leave-one-out errors.
-        """
-        smoother, present = self._smoother, np.flatnonzero(self._smoother.counts)
-        sample = evenly_spread(np.arange(len(present)), _MOST_ROWS)
-        rows, places = present[sample], places[sample]
-        table, weights = smoother.table[rows], np.ones(len(rows))
-        if smoother.robustness is not None and smoother.robustness[rows].any():
-            weights = smoother.robustness[rows]
-        unit = self._errors.noise.variances[rows][:, None]
-        squares = np.nan_to_num(self._errors.left_out[rows] ** 2 / unit)
-        base = np.average(squares, axis=0, weights=weights)
-        cells = [cell for cell in _cells_of(places, table) if weights[cell].any()]
-        log_factors, growths = [0.0], [0 * base]
-        max_distance = 2 * np.linalg.norm(np.ptp(places, axis=0))
-        for factor in _WIDENINGS[1:][_WIDENINGS[1:] * self._usual < max_distance]:
-            errors = smoother.left_out_of(rows, factor) - table
-            rise = np.nan_to_num(errors**2 / unit - squares)
-            means = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
-            mean = np.average(rise, axis=0, weights=weights)
-            growth = (mean + np.max(means, axis=0)) / 2
-            growth = np.divide(growth, base, where=base > 0, out=0 * base)
-            log_factors.append(np.log2(factor))
-            growths.append(np.maximum(growth, growths[-1]))
-        return np.array(log_factors), np.array(growths)
-
-
-def reach_of(queries, places, effects):
-    """Return how far rows at places are from queries at which they have effects."""
-    sizes, center = np.abs(effects), places.mean(axis=0)
-    total = sizes.sum(axis=1)
-    # The middle is subtracted, so that squares neither cancel nor overflow.
-    places, queries = places - center, (queries - center).clip(-LARGEST, LARGEST)
-    squared = sizes @ (places**2).sum(axis=1) + total * (queries**2).sum(axis=1)
-    squared -= 2 * ((sizes @ places) * queries).sum(axis=1)
-    moment = effects @ places - effects.sum(axis=1)[:, None] * queries
-    distance = np.sqrt(squared.clip(0) / np.where(total > 0, total, 1.0))
-    return Reach(distance, total, np.linalg.norm(moment, axis=1))
-
-
-def _cells_of(places, values):
-    """Split rows into k-d tree cells, the same in any order of rows and columns."""
-    places = places[:, order_columns(places, values)] if places.shape[1] else places
-    cells = [np.arange(len(places))]
-    for _ in range(_HALVED if places.shape[1] else 0):
-        halves = []
-        for cell in cells:
-            along_axis = places[cell, np.ptp(places[cell], axis=0).argmax()]
-            order = np.lexsort([*values[cell].T, *places[cell].T, along_axis])
-            halves += np.array_split(cell[order], 2)
-        cells = [half for half in halves if len(half)]
-    return cells
-
-
-class Remoteness:
-    """Distances of places from rows beyond what is usual."""
-
-    def __init__(self, places):
-        self._tree, self.usual = None, 0.0
-        if places.shape[1] and len(places) > 1:
-            self._tree = KDTree(places)
-            distances = self._tree.query(places, k=[2])[0]
-            self.usual = np.median(distances) * _USUAL ** (1 / places.shape[1])
+    def __init__(self, scaled_rows):
+        self._tree, self.usual_distance = None, 0.0
+        if scaled_rows.shape[1] and len(scaled_rows) > 1:
+            self._tree = KDTree(scaled_rows)
+            distances = self._tree.query(scaled_rows, k=[2])[0]
+            n_medians = _USUAL_MEDIANS ** (1 / scaled_rows.shape[1])
+            self.usual_distance = np.median(distances) * n_medians
 
     @classmethod
-    def of(cls, smoother):
-        """Return distances from the rows of positive weight of a smoother."""
-        return cls(smoother.places(smoother.keys[smoother.counts > 0]))
+    def from_smoother(cls, smoother):
+        """Return the isolation from the rows of positive weight of a smoother."""
+        return cls(smoother.scaled_rows(smoother.keys[smoother.counts > 0]))
 
-    def excess(self, places):
+    def excess(self, scaled_rows):
         """Return by how much distances to the nearest row exceed the usual ones, (n,)."""
         if self._tree is None:
-            return np.zeros(len(places))
-        return np.maximum(self._tree.query(places)[0] - self.usual, 0.0)
+            return np.zeros(len(scaled_rows))
+        distances, _ = self._tree.query(scaled_rows)
+        return np.maximum(distances - self.usual_distance, 0.0)

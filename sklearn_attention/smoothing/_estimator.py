@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -40,6 +41,7 @@ from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._additive import AdditiveMixture, AdditiveTerms, learn_terms
 from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
+from ._errors import ErrorSettings
 from ._fitted_smoother import FittedSmoother, counts_of, stored_smoother, weighed
 from ._robust import doubts_of_robustness, robustness, with_mean_weight_1
 
@@ -50,13 +52,14 @@ _CHOSEN = {"bandwidth_search_", "criterion_value_", "relevance_"}
 
 
 def _field(field, *, may_be_none=False):
-    """Return a property that is a field of the fitted smoother."""
+    """Return a property that is a field of the fitted smoother; dots name a nested one."""
 
     def get(self):
-        value = getattr(self._smoother, field)
+        value = operator.attrgetter(field)(self._smoother)
         if value is None and not may_be_none:
+            name = field.rpartition(".")[2]
             raise AttributeError(
-                f"this {type(self).__name__} was fitted without {field}: its documentation "
+                f"this {type(self).__name__} was fitted without {name}: its documentation "
                 "says which parameters make it."
             )
         return value
@@ -69,17 +72,23 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
 
     _keeps_partitions = True
     _held = (
-        *MixedRows._held, FittedSmoother, AdditiveMixture, AdditiveTerms, SplineColumns,
-    )  # fmt: skip
+        *MixedRows._held,
+        FittedSmoother,
+        ErrorSettings,
+        AdditiveMixture,
+        AdditiveTerms,
+        SplineColumns,
+    )
     _builders = (("FittedSmoother", stored_smoother), ("AverageOfDegrees", stored_smoother))
     _views = (
         "keys_", "values_", "key_weights_", "kernel_", "bandwidth_", "degree_", "n_neighbors_",
         "robustness_weights_",
     )  # fmt: skip
     keys_, values_ = _field("keys"), _field("values")
-    key_weights_ = _field("weights_as_given", may_be_none=True)
+    key_weights_ = _field("errors.given_weights", may_be_none=True)
     kernel_, bandwidth_, degree_ = _field("kernel"), _field("bandwidth"), _field("degree")
-    n_neighbors_, robustness_weights_ = _field("n_neighbors"), _field("robustness")
+    n_neighbors_ = _field("n_neighbors")
+    robustness_weights_ = _field("error_settings.robustness")
     # Parameters of those with local polynomials.
     degree, structure = 0, "joint"
     # Parameters of regressors with one kernel.
@@ -175,7 +184,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if append:
             if weights is not None or self.key_weights_ is not None:
                 weights = np.ones(len(X)) if weights is None else weights
-                weights = zero_tiny_weights(append_rows(self.smoother_.given_counts, weights))
+                given_counts = self.smoother_.errors.given_counts
+                weights = zero_tiny_weights(append_rows(given_counts, weights))
             X, values = append_rows(self.keys_, X), append_rows(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
@@ -198,11 +208,19 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         degree = 1 if self.degree == "auto" else int(self.degree)
         # This is a placeholder; `_choose` sets the kernel and the bandwidth.
         self.smoother_ = FittedSmoother(
-            keys, values, weights, kernel=None, columns=self.columns_,
-            member_fields=((degree, None, 1.0),), n_neighbors=None, empty=self.empty,
-            algorithm=self.algorithm, gap=self.gap, given_weights=weights,
-            random_state=self.random_state,
-        )  # fmt: skip
+            keys,
+            values,
+            weights,
+            kernel=None,
+            columns=self.columns_,
+            member_fields=((degree, None, 1.0),),
+            n_neighbors=None,
+            empty=self.empty,
+            algorithm=self.algorithm,
+            error_settings=ErrorSettings(
+                self.gap, given_weights=weights, random_state=self.random_state
+            ),
+        )
         return self._choose()
 
     def _smoother_of(self, values):
@@ -214,90 +232,117 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return model.smoother_
 
     def _choose(self):
-        """Set the kernel and its bandwidth for the training rows; return warnings."""
-        kernel, smoother = self._check_kernel(), self.smoother_
-        keys, weights = smoother.keys, smoother.key_weights
-        rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
-        name = self.bandwidth if isinstance(self.bandwidth, str) else "given"
-        if self.structure == "additive" and rule.serves_each_degree and rule.searches:
-            # Errors alone are averaged in windows, for which a rule of thumb suffices.
-            name, rule = "scott", SMOOTHER_RULES["scott"]
-        self._keep(rule=name)
-        rows = Rows(
-            X=keys, values=smoother.table, columns=self.columns_, sample_weight=weights,
-            degree=smoother.degree, empty=self.empty,
-            algorithm=self.algorithm, per_feature=self.per_feature,
-            gap=self.gap, standardize=self._standardizes_outputs,
-            random_state=self.random_state,
-        ).compared_by(kernel)  # fmt: skip
-        columns, robust, doubts = rows.columns, None, []
+        """Set the smoother with its kernel and bandwidths for the rows; return warnings."""
+        kernel, rule = self._check_kernel(), self._bandwidth_rule()
+        rows, doubts = self._rows().compared_by(kernel), []
+        smoother = self.smoother_.replace(columns=rows.columns)
         if check_flag("robust", self.robust):
-            need_all_rows("errors of robust=True", keys)
+            need_all_rows("errors of robust=True", rows.X)
             doubts = doubts_of_robustness(rows)
-            robust = robustness(rows, rule, kernel)
-            weights = weighed(weights, robust)
-            rows = replace(rows, sample_weight=weights)
-        rows = rows.without_outliers() if smoother.is_in_memory else rows
+            weights = robustness(rows, rule, kernel)
+            rows = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
+            settings = replace(smoother.error_settings, robustness=weights)
+            smoother = smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
+
+        def smoother_at(degree, bandwidth, n_neighbors=None):
+            """Return the smoother of one degree at a bandwidth."""
+            return smoother.replace(
+                kernel=mixed_kernel(kernel, rows.columns, bandwidth),
+                bandwidth=bandwidth,
+                n_neighbors=n_neighbors,
+                degree=degree,
+            )
+
         report = self._report()
         # The number of bandwidths that a search tries is not known beforehand.
         report.begin(None if rule.searches else 0)
-
-        def smoother_at(degree, bandwidth, n_neighbors=None):
-            """Return the smoother at a bandwidth."""
-            return smoother.replace(
-                kernel=mixed_kernel(kernel, columns, bandwidth), columns=columns,
-                bandwidth=bandwidth, n_neighbors=n_neighbors, key_weights=weights,
-                robustness=robust, degree=degree,
-            )  # fmt: skip
-
+        # Rows that are far from all others in a feature are not searched on.
+        searched = rows.without_outliers() if smoother.is_in_memory else rows
         degrees = [smoother.degree]
         if self.degree == "auto":
-            degrees = degrees_to_average(rows, smoother.n_rows, rule, kernel)
+            degrees = degrees_to_average(searched, self.smoother_.n_rows, rule, kernel)
             # All degrees are searched on the same sample.
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
-            rows = rows.but(random_state=seed, precision=precision)
-        terms = self._additive_terms(rows, weights, rule, kernel, len(degrees) > 1)
+            searched = searched.but(random_state=seed, precision=precision)
+        terms = None
+        if self._has_additive_stage(rows, rule, kernel, len(degrees)):
+            terms = self._learn_terms(rows)
         if self.structure == "additive":
-            degrees, rows = degrees[:1], with_mean_weight_1(rows)
+            degrees, searched = degrees[:1], with_mean_weight_1(searched)
         search = functools.partial(choose_members, degrees, rule, kernel, smoother_at, report)
-        choice, self.smoother_, ended = search(rows)
+        choice, self.smoother_, ended = search(searched)
         vars(self).update(choice.attributes)
         if terms is not None and not ended:
             mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
             if self.structure == "auto":
-                residuals = rows.but(values=mixture.residuals(mixture.table))
+                residuals = searched.but(values=mixture.residuals(mixture.table))
                 _, second, _ = search(residuals, mixture.with_second_stage)
                 self.smoother_ = mixture.with_second_stage(second).with_best_share()
         report.end()
         return [*choice.warnings, *doubts]
 
-    def _additive_terms(self, rows, weights, rule, kernel, are_several):
-        """Learn terms of an additive stage; None if predictions are to have none.
+    def _rows(self):
+        """Return the training rows, for which bandwidths are chosen."""
+        smoother = self.smoother_
+        return Rows(
+            X=smoother.keys,
+            values=smoother.table,
+            columns=smoother.columns,
+            sample_weight=smoother.key_weights,
+            degree=smoother.degree,
+            empty=self.empty,
+            algorithm=self.algorithm,
+            per_feature=self.per_feature,
+            gap=self.gap,
+            standardize=self._standardizes_outputs,
+            random_state=self.random_state,
+        )
 
-        They are learned from rows with outliers, too, by `weights`: without these, a line would
-        be far from 0 at an outlier, which alone would determine its slope. `are_several` tells
-        if several degrees are averaged.
+    def _bandwidth_rule(self):
+        """Return the rule that chooses bandwidths, and keep its name."""
+        rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
+        name = self.bandwidth if isinstance(self.bandwidth, str) else "given"
+        if self.structure == "additive" and rule.serves_each_degree and rule.searches:
+            # Only residuals are averaged in windows, for which a rule of thumb suffices.
+            name, rule = "scott", SMOOTHER_RULES["scott"]
+        self._keep(rule=name)
+        return rule
+
+    def _has_additive_stage(self, rows, rule, kernel, n_degrees):
+        """Return True if predictions are to have an additive stage.
+
+        `n_degrees` is the number of degrees that are averaged. Raises ValueError if
+        structure="additive" does not serve another parameter.
         """
-        if self.structure == "additive":
-            need_all_rows("fits with structure='additive'", rows.X)
-            unserved = {
-                "gap=0": self.gap, "kernel='gaussian'": not kernel.decreasing,
-                "bandwidth='scott'": isinstance(rule, AdaptiveBandwidth | NeighborSearch),
-            }  # fmt: skip
-            for remedy in (remedy for remedy, is_unserved in unserved.items() if is_unserved):
-                name = remedy.partition("=")[0]
+        if self.structure != "additive":
+            n_features = len(rows.columns.numeric) + len(rows.columns.categorical)
+            is_default = self.structure == "auto" and n_degrees > 1 and rule.searches
+            is_served = not self.gap and kernel.decreasing and not is_partitioned(rows.X)
+            return is_default and is_served and n_features > 1
+        need_all_rows("fits with structure='additive'", rows.X)
+        is_adaptive = isinstance(rule, AdaptiveBandwidth | NeighborSearch)
+        unserved = (
+            ("gap", self.gap, "gap=0"),
+            ("kernel", not kernel.decreasing, "kernel='gaussian'"),
+            ("bandwidth", is_adaptive, "bandwidth='scott'"),
+        )
+        for name, is_unserved, remedy in unserved:
+            if is_unserved:
                 raise ValueError(
                     f"structure='additive' does not serve {name}={getattr(self, name)!r}: pass "
                     f"{remedy}, or structure='joint'."
                 )
-        elif not (
-            self.structure == "auto" and are_several and rule.searches and not self.gap
-            and not is_partitioned(rows.X) and kernel.decreasing
-            and len(rows.columns.numeric) + len(rows.columns.categorical) > 1
-        ):  # fmt: skip
-            return None
-        terms = learn_terms(rows.X, rows.values, rows.columns, counts_of(rows.X, weights))
+        return True
+
+    def _learn_terms(self, rows):
+        """Learn the terms of the additive stage; None if nothing varies.
+
+        `rows` has outliers among the features with their weights. Without them, a line would be
+        far from 0 at an outlier, which alone would determine its slope.
+        """
+        weights = counts_of(rows.X, rows.sample_weight)
+        terms = learn_terms(rows.X, rows.values, rows.columns, weights)
         if terms is None and self.structure == "additive":
             raise ValueError(
                 f"structure='additive' found nothing to fit in X with n_samples="

@@ -1,4 +1,15 @@
-"""Rows with values, a kernel and local polynomials: all that an estimator predicts with."""
+"""The fitted smoother: the training rows, their values, a kernel and local polynomials.
+
+All predictions of an estimator are computed from it. Its terms:
+
+* The **keys** are the training rows, the **values** their targets. The **queries** X are the
+  rows that are predicted.
+* A **member** is a local polynomial: a degree and a bandwidth. Predictions are the average of
+  all members, by their weights. In most fits there is one member.
+* The **hat matrix** has a row for each query; its product with the values is the prediction.
+* A row is **at the edge** of the training rows if one of its numbers is their smallest or
+  largest. A query beyond the edge is moved to it, number by number.
+"""
 
 import dataclasses
 import operator
@@ -26,47 +37,43 @@ from ..attention._tables import attention_weights
 from ..bandwidth._neighbors import neighbor_distances
 from ..kernels._product_kernel import mixed_kernel
 from . import _polynomial
-from ._errors import Errors
+from ._errors import Errors, ErrorSettings
 
-# Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0
-# to 3: measured, so that the bias is small relative to the standard error and the band no
-# wider than that takes. Parabolas of many features have too many coefficients.
+# Degree of the curve that a confidence band is around, and the factor on the bandwidth, for
+# predictions of degree 0 to 3. They were measured: the bias of the curve is small relative to
+# its standard error, and the band is not wider than this takes. In more than ten features
+# parabolas have too many coefficients, so that the curve is of lines.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6), (3, 0.6))
-_BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
+_BAND_OF_MANY_FEATURES, _MANY_FEATURES = (1, 0.5), 10
 
 
 class Member(NamedTuple):
-    """A local polynomial; predictions may be averages of several."""
+    """A local polynomial of a smoother, whose predictions are averages of its members."""
 
     degree: int
     bandwidth: Any  # (n_features,)
-    weight: float  # weights sum to 1
+    weight: float  # in the average; the weights of all members sum to 1
 
 
 @dataclasses.dataclass(frozen=True)
 class FittedSmoother:
-    """Rows with values, a kernel, and the local polynomials whose average it predicts.
+    """Training rows with values, a kernel, and the members whose average it predicts.
 
-    What depends on the rows alone is computed when it is first asked for.
+    What depends on the training rows alone is computed when it is first asked for, and kept.
     """
 
-    keys: Any
-    values: Any
-    key_weights: Any  # (n_keys,) times `robustness`; None for 1
+    keys: Any  # (n_keys, n_features)
+    values: Any  # (n_keys,) or (n_keys, n_outputs)
+    key_weights: Any  # (n_keys,); None for 1
     kernel: Any  # with the lambdas of the heaviest member for categories
-    columns: Any
-    member_fields: tuple  # degree, bandwidth and weight of each member, which files may hold
-    n_neighbors: int | None  # that an adaptive bandwidth reaches to
-    empty: str
-    algorithm: str
-    widening: bool = True  # whether windows of little weight may be widened
+    columns: Any  # Columns: which features are numbers, and which categories
+    member_fields: tuple  # fields of each `Member`, as tuples, which stored files may hold
+    n_neighbors: int | None  # the neighbour that an adaptive bandwidth reaches to
+    empty: str  # "nearest" or "nan"
+    algorithm: str  # "auto" or "dense"
+    widening: bool = True  # whether windows in which rows have little weight may be doubled
     factor: float = 1.0  # on the bandwidth, adaptive or not
-    gap: int = 0  # rows before and after each whose noise is like its own
-    # Distances of queries from the rows, by which windows are wider, so that none has few rows.
-    remoteness: Any = None
-    given_weights: Any = None  # (n_keys,) without `robustness`; None for 1
-    robustness: Any = None  # (n_keys,) in [0, 1]; None for 1
-    random_state: Any = 0
+    error_settings: Any = dataclasses.field(default_factory=ErrorSettings)
 
     def __getstate__(self):
         # What depends on the rows alone is computed again.
@@ -74,7 +81,7 @@ class FittedSmoother:
 
     @cached_property
     def members(self):
-        """The polynomials that predictions are averages of."""
+        """The members, as a list of `Member`."""
         return [Member(*fields) for fields in self.member_fields]
 
     @property
@@ -94,13 +101,13 @@ class FittedSmoother:
 
     @property
     def local(self):
-        """True if predictions are no averages of values, but of polynomials in them."""
+        """True if a member is a polynomial of degree 1 or more, not an average of values."""
         return any(member.degree for member in self.members)
 
     def replace(self, **changes):
-        """Return the smoother that differs in some fields.
+        """Return a copy with other values of the fields that are passed.
 
-        With a `degree` or a `bandwidth` it has a single member.
+        If a `degree` or a `bandwidth` is passed, the copy has a single member with it.
         """
         if changes.keys() & {"degree", "bandwidth"}:
             names = "degree", "bandwidth"
@@ -109,7 +116,7 @@ class FittedSmoother:
         return dataclasses.replace(self, **changes)
 
     def with_members(self, members):
-        """Return the average of other polynomials in the same rows."""
+        """Return the smoother of the same rows with other members."""
         changed = self.replace(member_fields=tuple(map(tuple, members)))
         if not self.columns.categorical:
             return changed
@@ -118,18 +125,18 @@ class FittedSmoother:
         return changed.replace(kernel=kernel)
 
     def with_bandwidth(self, bandwidth, **changes):
-        """Return the smoother of one polynomial at another bandwidth."""
+        """Return the smoother with one member, of the same degree at another bandwidth."""
         return self.with_members([Member(self.degree, bandwidth, 1.0)]).replace(**changes)
 
     def rescaled(self, change):
-        """Return the smoother whose bandwidths are changed by a function."""
+        """Return the smoother with the bandwidth ``change(bandwidth)`` in each member."""
         return self.with_members(
             member._replace(bandwidth=change(member.bandwidth)) for member in self.members
         )
 
     @cached_property
     def polynomials(self):
-        """Weight of each member, and the smoother of this member alone."""
+        """Pairs of the weight of a member and the smoother of this member alone."""
         if len(self.members) == 1:
             return [(1.0, self)]
         return [
@@ -139,15 +146,15 @@ class FittedSmoother:
 
     @property
     def line(self):
-        """The member that goes on beyond the rows."""
+        """The smoother of the local line, which extrapolates for all members."""
         local = [alone for _, alone in self.polynomials if alone.degree]
         return min(local, key=operator.attrgetter("degree"))
 
     def at_edge(self, X):
-        """Return the places among the rows next to queries, and which queries are elsewhere.
+        """Return the queries moved to the edge, and the positions of those that were moved.
 
-        Only averages of several members go on beyond the rows otherwise than among them. The
-        latter is None if queries are in partitions.
+        No query is moved if there is one member, which extrapolates by itself. The positions
+        are None if the queries are in partitions.
         """
         if len(self.members) == 1:
             return X, ()
@@ -155,61 +162,68 @@ class FittedSmoother:
         return edge, None if is_partitioned(X) else np.flatnonzero((edge != X).any(axis=1))
 
     def _averaged(self, X, evaluate):
-        """Average what members have at queries: a list of arrays (n, ...).
+        """Average over the members what they have at queries, a list of arrays (n, ...).
 
-        Beyond the rows the averages are those at their edge, and from there what a line adds.
-        In ``evaluate(member, queries, moves)``, `moves` (n, n_features) marks the coordinates
-        that were not moved to the edge.
+        A query beyond the edge gets the average at the edge, plus the change of the local line
+        from there to the query. ``evaluate(smoother, queries, is_inside)`` computes the arrays
+        of one member; `is_inside` (n, n_features) is True for coordinates that are not moved.
         """
-        everywhere = np.broadcast_to(True, X.shape)
+        all_inside = np.broadcast_to(True, X.shape)
         if len(self.members) == 1:
-            return evaluate(self, X, everywhere)
+            return evaluate(self, X, all_inside)
         edge, outside = self.at_edge(X)
-        moves = edge == X
+        is_inside = edge == X
         averages = weighted_sum(
-            (weight, evaluate(member, edge, moves))
-            for weight, member in self.polynomials
+            (weight, evaluate(alone, edge, is_inside))
+            for weight, alone in self.polynomials
             if weight
         )
         if outside is None:
-            at_query = evaluate(self.line, X, everywhere)
-            at_edge = evaluate(self.line, edge, moves)
+            at_query = evaluate(self.line, X, all_inside)
+            at_edge = evaluate(self.line, edge, is_inside)
             return [x + a - b for x, a, b in zip(averages, at_query, at_edge, strict=True)]
         if len(outside):
-            at_query = evaluate(self.line, X[outside], everywhere[outside])
-            at_edge = evaluate(self.line, edge[outside], moves[outside])
+            at_query = evaluate(self.line, X[outside], all_inside[outside])
+            at_edge = evaluate(self.line, edge[outside], is_inside[outside])
             for x, a, b in zip(averages, at_query, at_edge, strict=True):
                 x[outside] += a - b
         return averages
 
     def take(self, rows):
-        """Return the smoother of some of the rows."""
-        names = "keys", "values", "key_weights", "given_weights", "robustness"
-        fields = ((name, getattr(self, name)) for name in names)
-        return self.replace(**{name: None if x is None else x[rows] for name, x in fields})
+        """Return the smoother of a selection of the rows."""
+        return self.replace(
+            keys=self.keys[rows],
+            values=self.values[rows],
+            key_weights=None if self.key_weights is None else self.key_weights[rows],
+            error_settings=self.error_settings.take(rows),
+        )
 
     def first(self, n_rows):
-        """Return the smoother of the first rows, in memory."""
+        """Return the smoother of the first `n_rows` rows, which are read into memory."""
         first = self.take(slice(n_rows))
         keys, values, weights = to_memory(first.keys, first.values, first.key_weights)
         return first.replace(keys=keys, values=values, key_weights=weights)
 
     @property
     def is_in_memory(self):
-        """True if all rows are in memory or in maps."""
+        """True if all rows are in memory or in memory maps, not in partitions of Dask."""
         return not is_partitioned(self.keys)
 
     @property
     def unweighted(self):
-        """The smoother for which all rows of positive weight count alike."""
+        """The smoother in which all rows of positive weight have weight 1."""
         if self.key_weights is None:
             return self
         return self.replace(key_weights=(self.key_weights > 0).astype(np.float64))
 
     @property
     def counts(self):
-        """Weights of the rows, 1 where none were given."""
-        return counts_of(self.keys, self.key_weights)
+        """Weights of the rows; 1 if there are none."""
+        return self.counts_by(self.key_weights)
+
+    def counts_by(self, weights):
+        """Return weights (n_keys,) of the rows; 1 if they are None."""
+        return counts_of(self.keys, weights)
 
     @property
     def n_rows(self):
@@ -219,28 +233,18 @@ class FittedSmoother:
         return int(reduce_rows(np.count_nonzero, operator.add, self.key_weights))
 
     @property
-    def given_counts(self):
-        """Weights of the rows without robustness, since outliers are targets too."""
-        return counts_of(self.keys, self.weights_as_given)
-
-    @property
-    def weights_as_given(self):
-        """Weights of the rows without robustness; None for 1."""
-        return self.key_weights if self.robustness is None else self.given_weights
-
-    @property
     def table(self):
-        """The values (n_keys, n_outputs), also if there is one output."""
+        """The values as a table (n_keys, n_outputs), also if there is one output."""
         return self.values.reshape(len(self.keys), -1)
 
     @property
     def divisors(self):
-        """Divisor of each column."""
+        """The number by which each column is divided before the kernel compares rows."""
         return self.columns.divisors(self.factor * self.bandwidth)
 
     @property
     def widens(self):
-        """True if windows in which rows have little weight are widened."""
+        """True if windows in which rows have little weight are doubled."""
         is_fixed = (
             self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
         )
@@ -249,7 +253,7 @@ class FittedSmoother:
         return is_asked and is_local and is_fixed and self.is_in_memory
 
     def doubled(self, times):
-        """Return the smoother of windows that were doubled `times` times, and widen no more."""
+        """Return the smoother whose windows are doubled `times` times, and are not widened."""
         if times not in self._doubled:
             factor = self.factor * 2.0**times
             self._doubled[times] = self.replace(factor=factor, widening=False)
@@ -257,12 +261,15 @@ class FittedSmoother:
 
     @cached_property
     def _doubled(self):
-        """Smoothers of doubled windows, which keep their rows as well."""
+        """Smoothers of doubled windows by the number of times; they keep what they computed."""
         return {}
 
     @cached_property
     def windows(self):
-        """Windows of the rows; if rows repeat others, a smoother of the design points."""
+        """The `Windows` of the rows, and a smoother of the design points (the distinct rows).
+
+        The latter is None if all rows are distinct.
+        """
         size = Basis(self.degree, len(self.columns.numeric)).size
         windows, points = Windows(self.keys, self.table, self.counts, size), None
         if windows.repeat:
@@ -272,19 +279,25 @@ class FittedSmoother:
 
     @cached_property
     def ends(self):
-        """Smallest and largest number of each column, infinite for categories."""
+        """Smallest and largest number of each column, (n_features,) each.
+
+        They are infinite for categories, which are never moved to the edge.
+        """
         low, high = map(np.float64, min_max_sum(self.keys, self.key_weights)[:2])
         numeric = self.columns.is_numeric
         return np.where(numeric, low, -np.inf), np.where(numeric, high, np.inf)
 
     @cached_property
     def box(self):
-        """Bounds to which queries are clipped, and its largest side in bandwidths."""
+        """Lower and upper bounds to which queries are clipped, and their largest distance.
+
+        The distance is that along a column, in bandwidths.
+        """
         (low, high), numeric = self.ends, self.columns.is_numeric
         with np.errstate(over="ignore", invalid="ignore"):
             margin = np.where(numeric, MAX_RANGES * (high - low), 0.0)
-            reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
-        return low - margin, high + margin, float(reach)
+            max_distance = ((high - low + 2 * margin) / self.divisors)[numeric].max()
+        return low - margin, high + margin, float(max_distance)
 
     @cached_property
     def fastest(self):
@@ -293,12 +306,20 @@ class FittedSmoother:
             return "dense"
         keys = self.first(ROWS_AT_ONCE).keys
         return fastest_algorithm(
-            keys, keys, self.kernel, bandwidth=self.divisors, query_scale=self.scale(keys),
+            keys,
+            keys,
+            self.kernel,
+            bandwidth=self.divisors,
+            query_scale=self.scale(keys),
             degree=self.degree,
-        )  # fmt: skip
+        )
 
     def of_rows(self, measured):
-        """Predict the rows, in windows that another smoother measures."""
+        """Predict the rows with and without themselves; `measured` has their adaptive windows.
+
+        `measured` is this smoother, or the same one with other keys, whose distances between
+        neighbours the windows are to have.
+        """
         pairs = zip(self.polynomials, measured.polynomials, strict=True)
         predictions = (
             (weight, _polynomial.predict_rows(alone, measured_alone))
@@ -308,43 +329,44 @@ class FittedSmoother:
 
     @cached_property
     def training(self):
-        """Predictions of the rows, with and without themselves."""
+        """`Predictions` of the rows, with and without themselves."""
         return self.of_rows(self) if self.is_in_memory else _polynomial.predict_by_sums(self)
 
-    # Errors of the rows predicted without themselves, and of predictions elsewhere.
+    # `Errors` of the rows predicted without themselves, and of predictions at queries.
     errors = cached_property(Errors)
 
     @cached_property
     def less_biased(self):
-        """The smoother that the band is around."""
+        """The smoother that confidence bands are around."""
         if len(self.members) == 1:
-            degree, share = self._band(self.degree)
-            # The line around averages is of windows as they are, like these.
+            degree, factor = self._band(self.degree)
+            # Windows of averages are not widened, so those of the line around them are not.
             widening = self.widening and self.degree > 0
-            return self.replace(degree=degree, factor=share, widening=widening)
+            return self.replace(degree=degree, factor=factor, widening=widening)
         return self.with_members(self.less_biased_members)
 
     @property
     def less_biased_members(self):
-        """The members of an average that the band is around."""
+        """The members of the smoother that bands are around, if there are several."""
         numeric, members = self.columns.is_numeric, []
         for degree, bandwidth, weight in self.members:
-            degree, share = self._band(degree)
-            members.append(Member(degree, np.where(numeric, share, 1.0) * bandwidth, weight))
+            band_degree, factor = self._band(degree)
+            bandwidth = np.where(numeric, factor, 1.0) * bandwidth
+            members.append(Member(band_degree, bandwidth, weight))
         return members
 
     def without(self, feature):
-        """Return the smoother without what it adds for a single feature, which is nothing."""
+        """Return the smoother without an additive term of a feature, of which it has none."""
         return self
 
     def _band(self, degree):
-        """Return degree and share of the bandwidth of the curve that a band is around."""
+        """Return the degree of the curve that a band is around, and its bandwidth's factor."""
         if degree == 1 and len(self.columns.numeric) > _MANY_FEATURES:
-            return _BAND_OF_MANY
+            return _BAND_OF_MANY_FEATURES
         return _BANDS[degree]
 
     def predict(self, X, values=None):
-        """Predict the values, or others in their place."""
+        """Predict queries, from other values (n_keys, ...) of the rows if they are passed."""
         values = self.values if values is None else values
 
         def evaluate(alone, Q, _):
@@ -352,50 +374,68 @@ class FittedSmoother:
 
         return self._averaged(X, evaluate)[0]
 
-    def average(self, X, values):
-        """Average values of the rows, whatever the degree."""
-        return self.smooth(0, X, values)[0]
+    def average(self, X, values, scale=None):
+        """Average values (n_keys, ...) of the rows at queries, whatever the degree.
 
-    def smooth(self, degree, X, values):
+        `scale` (n_queries,) multiplies the bandwidth; by default it is that of the smoother.
+        """
+        return self.smooth(0, X, values, scale)[0]
+
+    def smooth(self, degree, X, values, scale=None):
         """Return the fields of averages at queries (degree 0), or those of a `LocalFit`."""
-        scale, is_own = self.scale(X), values is self.values and degree == self.degree
-        if is_own and not is_partitioned(X) and self._prepared is not None:
+        scale = self.scale(X) if scale is None else scale
+        is_fitted = values is self.values and degree == self.degree
+        if is_fitted and not is_partitioned(X) and self._prepared is not None:
             return smooth_prepared(self._prepared, X, scale)
         return smooth(self.configured(degree), X, self.keys, values, self.key_weights, scale)
 
     @cached_property
     def _prepared(self):
-        """The rows as predictions read them, so that one query does not read all rows again."""
+        """The rows as predictions read them; None if they are many or in partitions.
+
+        They are kept, so that a prediction of one query does not read all rows again.
+        """
         return prepare(self.configured(self.degree), self.keys, self.values, self.key_weights)
 
     def configured(self, degree):
-        """Return what `smooth` computes: averages or polynomials of a degree."""
+        """Return the `Smoother` of averages (degree 0) or local polynomials of a degree."""
         return Smoother(self.kernel, self.divisors, degree, self.empty, self.algorithm)
 
     def leave_one_out(self, values=None, **changes):
-        """Return leave-one-out predictions of values of the rows, by the heaviest member."""
+        """Return the `LeaveOneOut` of values of the rows, by the heaviest member.
+
+        `changes` are other arguments of `LeaveOneOut`.
+        """
         options = {
-            "bandwidth": self.divisors, "degree": self.degree, "algorithm": self.algorithm,
-            "sample_weight": self.key_weights, "empty": self.empty, "widen": self.widens,
-        }  # fmt: skip
+            "bandwidth": self.divisors,
+            "degree": self.degree,
+            "algorithm": self.algorithm,
+            "sample_weight": self.key_weights,
+            "empty": self.empty,
+            "widen": self.widens,
+        }
         values = self.table if values is None else values
         return LeaveOneOut(self.keys, values, self.kernel, **options | changes)
 
-    def left_out_of(self, rows, factor=1.0):
-        """Predict rows without themselves and the gap, in windows wider by a factor."""
+    def left_out_of(self, rows, factor=1.0, gap=0):
+        """Predict rows without themselves, in windows wider by a factor.
+
+        The `gap` rows before and after each, which have correlated noise, are left out as well.
+        """
 
         def left_out(alone):
             scale = factor
             if alone.n_neighbors is not None:
                 scale = factor * alone.scale(alone.keys[rows], more=1)
-            return alone.leave_one_out(rows=rows, gap=alone.gap).predictions(scale).left_out
+            return alone.leave_one_out(rows=rows, gap=gap).predictions(scale).left_out
 
         return weighted_sum((w, [left_out(alone)]) for w, alone in self.polynomials)[0]
 
     def local_rows(self, X, more=0, *, without_each=False):
-        """Return the rows of the hat matrix at queries, in windows of `more` neighbours more.
+        """Return the `LocalRows`: rows of the hat matrix at queries, and predictions.
 
-        Predictions without each row only if `without_each`.
+        With an adaptive bandwidth, windows reach `more` neighbours further. Predictions without
+        each row are computed only if `without_each`.
         """
         if len(self.members) == 1:
             return _polynomial.hat_rows(self, X, more, without_each=without_each)
@@ -408,18 +448,21 @@ class FittedSmoother:
         averages = dict(zip(names, self._averaged(X, evaluate), strict=True))
         return attention.LocalRows(**dict.fromkeys(attention.LocalRows._fields) | averages)
 
-    def weights(self, X):
-        """Return the weights (n_queries, n_keys) of the rows in averages."""
-        return attention_weights(X, self.keys, self.kernel, **self.options(X))
+    def weights(self, X, scale=None):
+        """Return the weights (n_queries, n_keys) of the rows in averages, as in `average`."""
+        options = self.options(X)
+        if scale is not None:
+            options["query_scale"] = scale
+        return attention_weights(X, self.keys, self.kernel, **options)
 
     def effects(self, X):
-        """Return the weights (n_queries, n_keys) of the rows in predictions."""
+        """Return the rows (n_queries, n_keys) of the hat matrix at queries."""
         if self.local:
             return self.local_rows(X).effects.astype(self.keys.dtype)
         return self.weights(X)
 
     def left_out(self, X):
-        """Return predictions, hat-matrix rows, and predictions without each row.
+        """Return predictions, rows of the hat matrix, and predictions without each row.
 
         Their shapes are (n_queries, n_outputs), (n_queries, n_keys) and
         (n_queries, n_keys, n_outputs).
@@ -434,35 +477,39 @@ class FittedSmoother:
         return hat.values, hat.effects, np.where(is_neighbor, wider, hat.left_out)
 
     def gradient(self, X, values):
-        """Return derivatives in queries, of the smoother of values of the rows."""
+        """Return derivatives of predictions of values, with respect to the queries.
 
-        def slopes(alone, Q, moves):
+        Their shape is (n_queries, n_features) or (n_queries, n_outputs, n_features).
+        """
+
+        def slopes(alone, Q, is_inside):
+            # A coordinate that is moved to the edge has no effect on what is predicted there.
             gradients = _polynomial.gradient(alone, Q, values)
-            return [gradients * (moves if gradients.ndim == 2 else moves[:, None])]
+            return [gradients * (is_inside if gradients.ndim == 2 else is_inside[:, None])]
 
         return self._averaged(X, slopes)[0]
 
     def scale(self, X, more=0):
-        """Return the factor (n_queries,) of the bandwidth at queries; None for 1.
+        """Return the factor (n_queries,) on the bandwidth at queries; None for 1.
 
-        For an adaptive bandwidth it is the distance to a neighbour, or to one `more` further.
+        With an adaptive bandwidth, it is the distance to the neighbour number
+        ``n_neighbors + more``.
         """
         if self.n_neighbors is None:
-            if self.remoteness is None or self.radial_form is None:
-                return None
-            return 1 + self.remoteness.excess(self.places(X)) / self.factor
+            return None
         need_all_rows(
-            f"bandwidths that differ from place to place (n_neighbors={self.n_neighbors!r})", X,
+            f"bandwidths that differ from place to place (n_neighbors={self.n_neighbors!r})",
+            X,
             remedy="let X.map_blocks or X.map_partitions predict",
-        )  # fmt: skip
+        )
         queries, keys = (
             self._in_bandwidths(table) for table in (X, self.keys[self.counts > 0])
         )
         n_neighbors = min(self.n_neighbors + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
 
-    def places(self, X):
-        """Return rows in bandwidths, with the columns along which the kernel falls."""
+    def scaled_rows(self, X):
+        """Return rows in bandwidths, in the columns along which the kernel decreases."""
         form = self.radial_form
         kernel = self.kernel if form is None else form.kernel
         columns = self.columns.numeric if form is None else form.columns
@@ -474,7 +521,7 @@ class FittedSmoother:
         refuse_negative(self.kernel, self.kernel.signed, what)
 
     def options(self, X, more=0):
-        """Return the keyword arguments of functions of `attention` for queries."""
+        """Return the keyword arguments that functions of `attention` share, for queries."""
         return {
             "bandwidth": self.divisors,
             "query_scale": self.scale(X, more),
@@ -488,19 +535,28 @@ class FittedSmoother:
         return self.kernel.radial_form(self.keys.shape[1])
 
     def _in_bandwidths(self, X):
-        """Return numbers in bandwidths, in which distances to neighbours are measured."""
+        """Return the numeric columns in bandwidths; neighbours are nearest in these."""
         columns = self.columns.numeric
         return X[:, columns] / self.bandwidth[columns]
 
 
 def stored_smoother(shares=None, degree=None, bandwidth=None, **fields):
-    """Return the smoother of a file; version 0.2.0 stored the heaviest member, and shares."""
+    """Return the smoother of a stored file.
+
+    Version 0.2.0 stored degree and bandwidth of the heaviest member, `shares` with the fields
+    of all members if there are several, and the error settings as fields of the smoother.
+    """
     fields.setdefault("member_fields", shares or ((degree, bandwidth, 1.0),))
+    fields.pop("remoteness", None)
+    names = [field.name for field in dataclasses.fields(ErrorSettings) if field.name in fields]
+    if names:
+        settings = {name: fields.pop(name) for name in names}
+        fields["error_settings"] = ErrorSettings(**settings)
     return FittedSmoother(**fields)
 
 
 def weighted_sum(weighted_fields):
-    """Sum lists of arrays, each of which has a weight."""
+    """Sum lists of arrays, each times its weight, array by array."""
     total = None
     for weight, fields in weighted_fields:
         weighted = [weight * field for field in fields]
@@ -518,14 +574,14 @@ def refuse_negative(kernel, negative, what):
 
 
 def weighed(weights, robustness):
-    """Multiply weights of rows by their robustness; both may be None for 1."""
+    """Return the product of weights and robustness of rows; each is None for 1."""
     if weights is None or robustness is None:
         return robustness if weights is None else weights
     return weights * robustness
 
 
 def counts_of(keys, key_weights):
-    """Return weights of rows, 1 if none were given."""
+    """Return the weights (n_keys,) of rows; 1 if `key_weights` is None."""
     if key_weights is not None:
         return key_weights
     if is_partitioned(keys):

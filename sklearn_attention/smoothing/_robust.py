@@ -62,7 +62,7 @@ def robustness(rows, rule, kernel):
         weighted = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
         choice = rule.choose(weighted.without_outliers(), kernel)
         smoother = _smoother(weighted, kernel, choice.bandwidth, choice.n_neighbors)
-        weights = scales.weights(smoother.errors.left_out)
+        weights = scales.weights(smoother.errors.loo_residuals)
     return weights
 
 

@@ -99,7 +99,8 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
 
 def _ratios(smoother, j):
     """Return squared leave-one-out errors without feature j over those with it, per output."""
-    errors = np.stack([model.errors.left_out for model in (_without(smoother, j), smoother)])
+    smoothers = _without(smoother, j), smoother
+    errors = np.stack([each.errors.loo_residuals for each in smoothers])
     known = (smoother.counts > 0) & np.isfinite(errors).all(axis=(0, 2))
     # In units of the targets, so that squares do not overflow. What is rounding counts as 0.
     errors = errors[:, known] / replace_zeros(np.abs(smoother.table).max(axis=0))

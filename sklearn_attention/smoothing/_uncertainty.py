@@ -1,5 +1,6 @@
 """Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,14 @@ from .._validation import (
 )
 from ..attention._tables import weighted_quantiles
 from ._additive import AdditiveMixture
-from ._errors import above_rounding, noise_variance
-from ._inference import jackknife_intervals
+from ._errors import noise_variance, replace_rounding
 from ._significance import feature_significance
 
-# Probabilities between which distribution functions at new levels are interpolated, the least
-# about one in a million.
+# Distribution functions at new levels are interpolated between quantiles at these
+# probabilities, of which the smallest is about one in a million.
 _PROBABILITIES = expit(np.linspace(-14, 14, 401))
+# Rounding must not move the end of an interval to the next value.
+_SLACK = 1e-12
 
 
 class UncertaintyMixin:
@@ -123,17 +125,17 @@ class UncertaintyMixin:
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), self._smoother
         errors = smoother.errors
-        sizes, local_sizes = np.abs(errors.relative), np.ones((len(X), 1))
+        sizes, size_factors = np.abs(errors.standardized), np.ones((len(X), 1))
         if heteroscedastic:
-            around, left_out_sizes = errors.sizes
-            local_sizes = above_rounding(around.average(X, around.values), around.values)
-            sizes = sizes / left_out_sizes
-        # A row that has no prediction bounds no error.
-        present, of_blocks = smoother.given_counts > 0, []
+            averages, sizes_at_rows = errors.mean_sizes
+            size_factors = replace_rounding(averages.average(X, sizes), sizes)
+            sizes = sizes / sizes_at_rows
+        # A row that cannot be predicted without itself bounds no error.
+        present, of_blocks = errors.given_counts > 0, []
         sizes = np.where(np.isnan(sizes), np.inf, sizes)[present]
         for rows in _query_blocks(X, smoother):
-            _, effects, left_out = smoother.left_out(X[rows])
-            scale = local_sizes[rows] * errors.growth(X[rows], effects)
+            _, hat_weights, left_out = smoother.left_out(X[rows])
+            scale = size_factors[rows] * errors.expected_size(X[rows], hat_weights)
             of_blocks.append(jackknife_intervals(left_out[:, present], sizes, scale, coverage))
         intervals, center = np.concatenate(of_blocks), smoother.predict(X).reshape(len(X), -1)
         ends = (1 - coverage) / 2, (1 + coverage) / 2
@@ -199,8 +201,8 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), self._smoother
         thresholds = check_thresholds("y", y, len(X))
 
-        def probabilities_of(rows, errors, weights, shift, scale):
-            targets = shift[:, None] + scale[:, None] * errors
+        def probabilities_of(rows, residuals, weights, shift, scale):
+            targets = shift[:, None] + scale[:, None] * residuals
             of_rows = thresholds[rows].T[:, :, None]
             below = [np.sum(weights * (targets <= t), axis=1) for t in of_rows]
             return np.stack(below, axis=1).clip(max=1) + 0 * shift[:, None]
@@ -283,30 +285,29 @@ class UncertaintyMixin:
         check_positive("n_resamples", n_resamples, integer=True)
         X, smoother = self._read_rows(X), self._smoother
         smoother.need_positive_weights("confidence_band")
-        smoother.errors.need_all("confidence_band")
-        errors, of_band = smoother.errors.left_out, smoother.errors.of_band
-        noise, deviations, largest = of_band.noise, [], 0.0
-        draws = np.zeros((1, len(errors), 0))
+        errors = smoother.errors
+        errors.need_all_residuals("confidence_band")
+        curve, noise = errors.band_errors, errors.band_errors.noise
+        draws = np.zeros((1, len(smoother.keys), 0))
         if simultaneous:
-            check_size("n_resamples", n_resamples, 3, errors.size)
+            check_size("n_resamples", n_resamples, 3, errors.loo_residuals.size)
             draws = noise.draws(n_resamples, check_random_state(random_state))
-        centers = []
+        centers, stds, max_deviations = [], [], 0.0
         for rows in _query_blocks(X, smoother):
-            local = of_band.smoother.local_rows(X[rows])
-            target, fit, model = of_band.variance_terms(X[rows], local.effects)
-            moves = np.abs(local.effects @ draws) / np.sqrt(fit.T)[:, :, None]
-            largest = np.fmax(largest, np.fmax.reduce(moves, axis=1))
-            centers.append(local.values)
-            deviations.append(np.sqrt(fit + (target + fit) * (model - 1)))
+            hat = curve.smoother.local_rows(X[rows])
+            target, fit, model = curve.variance_terms(X[rows], hat.effects)
+            deviations = np.abs(hat.effects @ draws) / np.sqrt(fit.T)[:, :, None]
+            max_deviations = np.fmax(max_deviations, np.fmax.reduce(deviations, axis=1))
+            centers.append(hat.values)
+            stds.append(np.sqrt(fit + (target + fit) * (model - 1)))
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
-            factor = np.quantile(largest, coverage, axis=1, method="higher")
-        wide, errors = smoother.errors.for_spreads, errors / np.sqrt(noise.variances)[:, None]
-        variance = noise_variance(wide, X, errors)
-        width = factor * np.sqrt(variance) * np.concatenate(deviations)
-        width = np.hypot(
-            width, factor * smoother.errors.level_effects.distribution(X).normal_std
-        )
+            factor = np.quantile(max_deviations, coverage, axis=1, method="higher")
+        residuals = errors.loo_residuals / np.sqrt(noise.variances)[:, None]
+        robustness = errors.settings.robustness
+        variance = noise_variance(errors.scale_windows, X, residuals, robustness)
+        width = factor * np.sqrt(variance) * np.concatenate(stds)
+        width = np.hypot(width, factor * errors.level_effects.distribution(X).normal_std)
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
         return _like_targets(band, smoother.values)
@@ -335,14 +336,15 @@ class UncertaintyMixin:
             Named tuple of ``statistics`` and ``p_values``.
         """
         smoother = self._smoother
-        smoother.errors.need_all("feature_significance")
+        smoother.errors.need_all_residuals("feature_significance")
         n_resamples = check_size("n_resamples", n_resamples, 3, len(smoother.keys))
         # What targets may have chosen: a bandwidth, robust weights, penalties of an additive
         # stage, and weights of degrees.
         chosen = (
-            hasattr(self, "criterion_value_"), smoother.robustness is not None,
+            hasattr(self, "criterion_value_"),
+            smoother.error_settings.robustness is not None,
             isinstance(smoother, AdditiveMixture),
-        )  # fmt: skip
+        )
         choose_again = self._smoother_of if any(chosen) or len(smoother.members) > 1 else None
         name, n_draws = type(self).__name__, smoother.keys.shape[1] * n_resamples
         with Progress(name, n_draws, delay=progress_delay("auto", self)) as progress:
@@ -351,16 +353,46 @@ class UncertaintyMixin:
             )
 
 
+def jackknife_intervals(left_out, sizes, scale, coverage):
+    """Return jackknife+ intervals of queries, (n_queries, 2, n_outputs).
+
+    They are infinite if the rows are too few for the coverage.
+
+    Parameters
+    ----------
+    left_out : ndarray of shape (n_queries, n_rows, n_outputs)
+        Predictions of the queries without each row.
+    sizes : ndarray of shape (n_rows, n_outputs)
+        Absolute leave-one-out residuals, in units of their expected size.
+    scale : ndarray of shape (n_queries, n_outputs)
+        Expected size of errors at the queries.
+    coverage : float
+        Probability of an interval.
+    """
+    # With predictions m_i(x) without row i, sizes R_i and the scale s(x), the upper end is the
+    # value of m_i(x) + s(x) R_i at this place in increasing order. The lower end is the value
+    # of m_i(x) - s(x) R_i at the same place in decreasing order.
+    place = math.ceil(coverage * (len(sizes) + 1) * (1 - _SLACK)) - 1
+    if place >= len(sizes):
+        return np.stack([np.full_like(scale, -np.inf), np.full_like(scale, np.inf)], axis=1)
+    half_widths = scale[:, None] * sizes
+    low, high = half_widths - left_out, half_widths + left_out
+    low.partition(place, axis=1)
+    high.partition(place, axis=1)
+    return np.stack([-low[:, place], high[:, place]], axis=1)
+
+
 def standard_deviations(smoother, X):
     """Return standard deviations of conditional distributions, (n_queries, n_outputs)."""
     errors = smoother.errors
-    errors.need_all("return_std=True")
+    errors.need_all_residuals("return_std=True")
     scales = [
-        errors.growth(X[rows], smoother.local_rows(X[rows]).effects)
+        errors.expected_size(X[rows], smoother.local_rows(X[rows]).effects)
         for rows in _query_blocks(X, smoother)
     ]
-    # Local polynomials of squares could be negative: an average is not.
-    variance = noise_variance(smoother.unweighted, X, errors.relative)
+    # Local polynomials of squares could be negative, but averages cannot.
+    robustness = errors.settings.robustness
+    variance = noise_variance(smoother.unweighted, X, errors.standardized, robustness)
     std = np.sqrt(variance) * np.concatenate(scales)
     return np.hypot(std, errors.level_effects.distribution(X).normal_std)
 
@@ -368,9 +400,10 @@ def standard_deviations(smoother, X):
 def _quantiles(smoother, X, probabilities):
     """Return quantiles of the conditional distribution, (n_queries, n_quantiles, n_outputs)."""
 
-    def quantiles_of_output(rows, errors, weights, shift, scale):
-        of_errors = weighted_quantiles(errors, weights, np.append(probabilities, 0.5))
-        return shift[:, None] + scale[:, None] * of_errors
+    def quantiles_of_output(rows, residuals, weights, shift, scale):
+        with_median = np.append(probabilities, 0.5)
+        of_residuals = weighted_quantiles(residuals, weights, with_median)
+        return shift[:, None] + scale[:, None] * of_residuals
 
     quantiles = _distribution(smoother, X, quantiles_of_output)
     effects = smoother.errors.level_effects.distribution(X)
@@ -391,22 +424,31 @@ def _cdf_at_new_levels(smoother, X, thresholds):
 
 
 def _distribution(smoother, X, statistic):
-    """Compute a statistic of the conditional distribution at each query, block by block."""
+    """Compute a statistic of the conditional distribution at each query, block by block.
+
+    The distribution of one output is ``shift + scale * residuals``, in which each of the
+    `residuals` (n_rows,) has its probability in `weights`.
+    ``statistic(rows, residuals, weights, shift, scale)`` returns k numbers for each query of a
+    block, (m, k), from the positions `rows` of the queries, `weights` (m, n_rows), and `shift`
+    and `scale`, (m,) each. Returns an array (n_queries, k, n_outputs).
+    """
     smoother.need_positive_weights("a conditional distribution")
     errors, statistics = smoother.errors, []
-    errors.need_all("a conditional distribution")
-    wide, relative = errors.for_quantiles, errors.relative
-    # Outliers are targets, but do not affect the distribution of the others.
-    with_outliers = wide.replace(key_weights=(smoother.given_counts > 0).astype(np.float64))
+    errors.need_all_residuals("a conditional distribution")
+    wide, standardized = errors.distribution_windows, errors.standardized
+    # Outliers are targets too, but do not move the mean of the residuals.
+    with_outliers = wide.weighted_by((errors.given_counts > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):
         weights = with_outliers.weights(X[rows])
-        centers = weights if smoother.robustness is None else wide.weights(X[rows])
-        local = smoother.local_rows(X[rows])
-        scales = errors.growth(X[rows], local.effects)
-        shifts = local.values - scales * (centers @ relative)
+        mean_weights = weights
+        if errors.settings.robustness is not None:
+            mean_weights = wide.weights(X[rows])
+        hat = smoother.local_rows(X[rows])
+        scales = errors.expected_size(X[rows], hat.effects)
+        shifts = hat.values - scales * (mean_weights @ standardized)
         of_outputs = [
-            statistic(rows, output_errors, weights, shift, scale)
-            for output_errors, shift, scale in zip(relative.T, shifts.T, scales.T, strict=True)
+            statistic(rows, residuals, weights, shift, scale)
+            for residuals, shift, scale in zip(standardized.T, shifts.T, scales.T, strict=True)
         ]
         statistics.append(np.stack(of_outputs, axis=2))
     return np.concatenate(statistics)

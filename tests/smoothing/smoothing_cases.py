@@ -81,14 +81,16 @@ def jackknife_plus(values, errors, coverage):
 def growth_at(model, queries):
     """Expected sizes of the model's errors at queries, over the noise."""
     smoother = model.smoother_
-    return smoother.errors.growth(queries, smoother.local_rows(queries).effects)
+    return smoother.errors.expected_size(queries, smoother.local_rows(queries).effects)
 
 
 def growth_of_rows(model):
     """The same of its rows left out, 1 where there is no error, or the row has no weight."""
     errors = model.smoother_.errors
-    known = errors.relative != 0
-    return np.divide(errors.left_out, errors.relative, where=known, out=np.ones(known.shape))
+    known = errors.standardized != 0
+    return np.divide(
+        errors.loo_residuals, errors.standardized, where=known, out=np.ones(known.shape)
+    )
 
 
 def rows_at(model, queries, degree, factor, weighted=True):
@@ -131,3 +133,11 @@ def window_of(model, n_rows):
         if is_wide(wide, factor):
             break
     return wide, factor
+
+
+def wave(n=80, seed=0, **options):
+    """Fit a smoother of a sine with noise."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(size=n))
+    y = np.sin(7 * x) + 0.2 * rng.normal(size=n)
+    return LocalPolynomialRegressor(bandwidth=0.08, **options).fit(x[:, None], y)

@@ -125,7 +125,7 @@ def test_weights_stand_for_copies_of_rows():
     counts = np.random.default_rng(2).integers(1, 3, len(X)).astype(float)
     smoother = mixture_of(X, y, counts)
     copies = np.repeat(np.arange(len(X)), counts.astype(int))
-    copied = smoother.take(copies).replace(key_weights=None, given_weights=None)
+    copied = smoother.take(copies).replace(key_weights=None)
     queries = 0.9 * X[:10]
     np.testing.assert_allclose(copied.predict(queries), smoother.predict(queries), **CLOSE)
 

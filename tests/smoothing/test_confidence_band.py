@@ -34,7 +34,9 @@ class TestBands:
         for i in np.flatnonzero(counts):
             effect += local.effects[:, i] ** 2 * unit / counts[i]
         # Off the rows the error of the model comes to that.
-        noise, _, grown = model.smoother_.errors.of_band.variance_terms(queries, local.effects)
+        noise, _, grown = model.smoother_.errors.band_errors.variance_terms(
+            queries, local.effects
+        )
         effect = effect[:, None] + (noise + effect[:, None]) * (grown - 1)
         width = norm.ppf(0.975) * np.sqrt(variance * effect)
         expected = np.stack([local.values - width, local.values + width], axis=1)

@@ -9,6 +9,7 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
+from sklearn_attention.smoothing._errors import ErrorSettings
 
 
 def make_data(n=80, d=1, seed=0):
@@ -155,8 +156,12 @@ def test_intervals_are_of_the_average():
     expected = mean_of(members, lambda own: own.confidence_band(queries).mean(axis=1))
     np.testing.assert_allclose(middle, expected, rtol=1e-9, atol=1e-9)
     # Across a gap rows are predicted by the average too.
-    found = model.smoother_.replace(gap=3).errors.left_out
-    expected = mean_of(members, lambda own: own.smoother_.replace(gap=3).errors.left_out)
+    settings = ErrorSettings(gap=3)
+
+    def residuals(fitted):
+        return fitted.smoother_.replace(error_settings=settings).errors.loo_residuals
+
+    found, expected = residuals(model), mean_of(members, residuals)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 

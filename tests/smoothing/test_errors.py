@@ -4,24 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from smoothing_cases import case_of, refit_without, take
+from smoothing_cases import case_of, refit_without, take, wave
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.smoothing import _errors
-
-
-def wave(n=80, seed=0, **options):
-    rng = np.random.default_rng(seed)
-    x = np.sort(rng.uniform(size=n))
-    y = np.sin(7 * x) + 0.2 * rng.normal(size=n)
-    return LocalPolynomialRegressor(bandwidth=0.08, **options).fit(x[:, None], y)
+from sklearn_attention.smoothing._model_error import ModelError
 
 
 @pytest.mark.parametrize("kind", ["weights-0", "absent-2", "frame-1"])
 def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
     model, X, y, weight = case_of(kind)
     # Of the distance, which other tests are about, nothing.
-    monkeypatch.setattr(_errors._Bias, "squares", lambda bias, reach: np.zeros((1, 1)))
+    monkeypatch.setattr(ModelError, "squares", lambda *_: np.zeros((1, 1)))
     model.set_params(empty="nan").fit(X, y, weight)
     counts = np.ones(len(y)) if weight is None else weight
     kept = np.flatnonzero(counts)
@@ -38,74 +31,8 @@ def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
             near = refit_without(averages, X, y, i, weight).smoother_matrix(take(X, [i]))[0]
             noise = near[some] @ (unit / counts[rest][some])
         errors = model.smoother_.errors
-        found = errors.left_out[i, 0] / errors.relative[i, 0]
+        found = errors.loo_residuals[i, 0] / errors.standardized[i, 0]
         np.testing.assert_allclose(found, np.sqrt(noise + fit), rtol=1e-6)
-
-
-def slow_biases(model, queries):
-    """Squared errors of the model in units of the noise, from models in wider windows."""
-    X, y = model.keys_, model.values_
-    h, n = model.bandwidth_[0], len(y)
-    weights = getattr(model, "robustness_weights_", np.ones(n))
-    places = X[:, 0] / h
-
-    def reach(effects, at):
-        sizes = np.abs(effects)
-        return np.sqrt(sizes @ (places - at) ** 2 / sizes.sum()), sizes.sum()
-
-    usual = []
-    for i in range(n):
-        effects = model.smoother_matrix(X[[i]])[0]
-        effects[i] = 0
-        usual.append(reach(effects, places[i])[0])
-    usual = np.median(usual)
-    factors, growth = [1.0], [0.0]
-    base = np.average(model.loo_residuals_**2, weights=weights)
-    quarters = np.array_split(np.argsort(places), 2)
-    quarters = [part for half in quarters for part in np.array_split(half, 2)]
-    while factors[-1] * np.sqrt(2) * usual < 2 * np.ptp(places):
-        factors.append(factors[-1] * np.sqrt(2))
-        wider = clone(model).set_params(bandwidth=h * factors[-1], robust=False)
-        wider.fit(X, y, weights)
-        rise = (wider.loo_residuals_**2 - model.loo_residuals_**2) / base
-        most = max(np.average(rise[part], weights=weights[part]) for part in quarters)
-        growth.append(max(growth[-1], (np.average(rise, weights=weights) + most) / 2))
-    variance = np.var(places)
-    for query, effects in zip(queries[:, 0], model.smoother_matrix(queries), strict=True):
-        distance, total = reach(effects, query / h)
-        grown = np.interp(np.log2(max(distance / usual, 1)), np.log2(factors), growth)
-        least = max(distance - usual, 0) ** 2 / (3 * variance)
-        moment = effects @ places - query / h
-        yield total**2 * max(grown, least) + growth[-1] / variance * moment**2
-
-
-@pytest.mark.parametrize(("degree", "robust"), [(0, False), (2, False), (1, True)])
-def test_errors_of_the_model_are_those_of_windows_that_reach_as_far(degree, robust):
-    model = wave(degree=degree, robust=robust)
-    queries = np.array([[-0.6], [-0.1], [0.3], [1.02], [1.4]])
-    *_, found = parts_at(model, queries)
-    np.testing.assert_allclose(found[:, 0] - 1, list(slow_biases(model, queries)), rtol=1e-6)
-    assert found[2] < 1.2 < found[[0, 4]].min()
-
-
-def parts_at(model, queries):
-    smoother = model.smoother_
-    return smoother.errors.variance_terms(queries, smoother.local_rows(queries).effects)
-
-
-def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
-    model = wave(degree="auto")
-    smoother, X = model.smoother_, model.keys_
-    assert len(smoother.members) > 1
-    line = wave(degree=1).smoother_
-    queries = np.array([[-0.4], [1.3]])
-    edge = queries.clip(X.min(), X.max())
-    *_, at_edge = parts_at(model, edge)
-    bias = line.errors.bias
-    there, here = (bias.sizes(x, line.local_rows(x).effects) for x in (queries, edge))
-    assert (there > here).all()
-    expected = np.sqrt(at_edge - 1) + there - here
-    np.testing.assert_allclose(parts_at(model, queries)[2], 1 + expected**2, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +53,7 @@ def test_errors_are_those_of_rows_predicted_across_the_gap():
     x = np.linspace(0, 1, 60)
     y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * np.cumsum(rng.normal(size=60)) / 4
     model = LocalPolynomialRegressor(degree=1, gap=5).fit(x[:, None], y)
-    errors = model.smoother_.errors.left_out[:, 0]
+    errors = model.smoother_.errors.loo_residuals[:, 0]
     fixed = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
     for i in (0, 20, 57):
         far = np.abs(np.arange(60) - i) > 5
@@ -139,11 +66,11 @@ def test_errors_are_those_of_rows_predicted_across_the_gap():
 def test_windows_have_many_rows_everywhere(kernel):
     x = np.random.default_rng(0).uniform(size=(200, 1))
     model = NadarayaWatsonRegressor(kernel, bandwidth=0.05).fit(x, x[:, 0])
-    wide = model.smoother_.errors.for_spreads
+    wide = model.smoother_.errors.scale_windows
     weights = wide.weights(np.array([[0.5], [1.0], [1.3], [2.0], [10.0], [1e4]]))
     assert (1 / (weights**2).sum(axis=1)).min() > 8
     # Among rows windows are as they are for all.
-    alike = wide.replace(remoteness=None).weights(x[:5])
+    alike = wide.smoother.weights(x[:5])
     np.testing.assert_allclose(wide.weights(x[:5]), alike, rtol=1e-12)
 
 
@@ -152,8 +79,8 @@ def test_sizes_of_errors_are_those_of_other_rows_around():
     x = np.linspace(0, 1, 120)
     y = np.where(x < 0.5, 0.05, 1.0) * rng.normal(size=120)
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y)
-    errors = np.abs(model.smoother_.errors.relative[:, 0])
-    around, there = model.smoother_.errors.sizes
+    errors = np.abs(model.smoother_.errors.standardized[:, 0])
+    around, there = model.smoother_.errors.mean_sizes
     weights = around.weights(x[:, None])
     np.fill_diagonal(weights, 0)
     expected = weights @ errors / weights.sum(axis=1)
@@ -170,7 +97,7 @@ def test_distributions_of_errors_reach_beyond_a_level_of_few_rows(ordered):
     X = pd.DataFrame({"x": x, "shop": names})
     model = NadarayaWatsonRegressor(bandwidth=[0.3, 1e-3]).fit(X, y)
     errors = model.smoother_.errors
-    for wide, n_rows in ((errors.for_spreads, 20), (errors.for_quantiles, 40)):
+    for wide, n_rows in ((errors.scale_windows, 20), (errors.distribution_windows, 40)):
         weights = wide.weights(model.keys_)
         share = weights.diagonal().mean()
         assert 1 / (2 * n_rows) < share <= 1 / n_rows
@@ -186,5 +113,5 @@ def test_windows_within_levels_of_many_rows_stay_there():
     shop, x = np.repeat(np.arange(3), 80), rng.uniform(size=240)
     X = pd.DataFrame({"x": x, "shop": shop.astype(str)})
     model = NadarayaWatsonRegressor(bandwidth=[0.05, 0.0]).fit(X, x + rng.normal(size=240))
-    weights = model.smoother_.errors.for_quantiles.weights(model.keys_)
+    weights = model.smoother_.errors.distribution_windows.weights(model.keys_)
     assert not weights[shop[:, None] != shop].any()

@@ -117,7 +117,7 @@ class TestUncertainty:
         slope = np.mean((1 - share) * (1 - 5 * share))
         expected = np.mean((b * r) ** 2) / slope**2 * np.mean(b) ** 2 / np.mean(b**2)
         np.testing.assert_allclose(
-            noise_variance(smoother, X[:1], errors), [[expected]], rtol=1e-5
+            noise_variance(smoother, X[:1], errors, b), [[expected]], rtol=1e-5
         )
 
 

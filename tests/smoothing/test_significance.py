@@ -123,7 +123,7 @@ def test_draws_are_smoothed_as_the_data_were(model):
 
     def ratio(fitted, values):
         """Squared errors of means over those of the smoother."""
-        w, errors = fitted.smoother_.counts, fitted.smoother_.errors.left_out[:, 0]
+        w, errors = fitted.smoother_.counts, fitted.smoother_.errors.loo_residuals[:, 0]
         return (w @ errors_of_means(w, values) ** 2) / (w @ errors**2)
 
     tables = [null + sign * errors_of_means(counts, y) for sign in signs.T]

@@ -38,7 +38,7 @@ class TestIntervals:
         values, errors = np.empty((len(y), 6)), np.empty(len(y))
         smoother = model.smoother_
         of_rows, rows = growth_of_rows(model), model._read_rows(queries)
-        scale = smoother.errors.growth(rows, smoother.local_rows(rows).effects)[:, 0]
+        scale = smoother.errors.expected_size(rows, smoother.local_rows(rows).effects)[:, 0]
         for i in range(len(y)):
             found = refit_without(model, X, y, i).predict(join([queries, take(X, [i])]))
             values[i] = found[:6]

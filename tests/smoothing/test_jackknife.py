@@ -5,7 +5,7 @@ import pytest
 from smoothing_cases import jackknife_plus
 
 from sklearn_attention.attention._tables import weighted_quantiles
-from sklearn_attention.smoothing._inference import jackknife_intervals
+from sklearn_attention.smoothing._uncertainty import jackknife_intervals
 
 
 @pytest.mark.parametrize("moved", [0.0, 1e-9, 0.1, 10.0])

@@ -1,0 +1,153 @@
+r"""Errors of a smoother's model: how they grow where rows are few, and beyond the rows.
+
+A prediction is a sum :math:`\sum_i l_i y_i` with the hat-matrix weights :math:`l_i` of the rows
+at :math:`x_i`, in bandwidths. Three numbers (`RowDistances`) tell how far the rows are from the
+query x:
+
+.. math:: r = \sqrt{\frac{\sum_i |l_i|\, \|x_i - x\|^2}{\sum_i |l_i|}}, \quad
+          a = \sum_i |l_i|, \quad
+          o = \Bigl\|\sum_i l_i (x_i - x)\Bigr\|
+
+The squared error of the model, in units of the variance of the noise, is (`ModelError`)
+
+.. math:: b^2 = e(r / r_0)^2\, a^2 + s^2 o^2,
+
+where :math:`r_0` is the median of r over leave-one-out predictions of the rows. The rows in a
+window that is wider by a factor of :math:`r / r_0` are at a root mean square distance of r, and
+:math:`e^2` is the growth of squared leave-one-out residuals in such windows. Averages of rows
+on one side of the query are wrong by a slope, s, in addition.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._blocks import evenly_spread
+from .._column_stats import order_columns
+from ..kernels._numerics import LARGEST
+
+# Factors on the bandwidth, from 1, at which errors and windows are measured.
+BANDWIDTH_FACTORS = 2.0 ** np.arange(0, 10, 0.5)
+# Residuals in wider windows are computed for at most this many rows.
+_MAX_ROWS = 1000
+# One half of the growth of errors is its mean over all rows, the other half its mean in the
+# cell where it is largest. Cells are made by halving the rows this many times.
+_HALVINGS = 2
+
+
+class RowDistances(NamedTuple):
+    """Distances of the rows that predictions rest on, each (n_predictions,); see above."""
+
+    rms: Any  # root mean square distance r, weighted by absolute hat-matrix weights
+    total_weight: Any  # sum a of the absolute hat-matrix weights
+    offset: Any  # distance o of the query from the rows' mean, weighted by hat-matrix weights
+
+
+def row_distances(queries, rows, hat_weights):
+    """Compute the `RowDistances` of predictions at queries (m, d) from rows (n, d).
+
+    Both are in bandwidths; ``hat_weights`` (m, n) are the rows of the hat matrix.
+    """
+    sizes, center = np.abs(hat_weights), rows.mean(axis=0)
+    total_weight = sizes.sum(axis=1)
+    # The center is subtracted, so that squares neither cancel nor overflow.
+    rows, queries = rows - center, (queries - center).clip(-LARGEST, LARGEST)
+    squared = sizes @ (rows**2).sum(axis=1) + total_weight * (queries**2).sum(axis=1)
+    squared -= 2 * ((sizes @ rows) * queries).sum(axis=1)
+    offset = hat_weights @ rows - hat_weights.sum(axis=1)[:, None] * queries
+    rms = np.sqrt(squared.clip(0) / np.where(total_weight > 0, total_weight, 1.0))
+    return RowDistances(rms, total_weight, np.linalg.norm(offset, axis=1))
+
+
+class ModelError:
+    """Squared errors b² of a smoother's model, in units of the variance of the noise.
+
+    Parameters
+    ----------
+    smoother : FittedSmoother
+        The smoother whose predictions have these errors.
+    loo_residuals : ndarray of shape (n_rows, n_outputs)
+        Its leave-one-out residuals.
+    noise_variances : ndarray of shape (n_rows,)
+        Variance of the noise of each row, relative to that of a row of mean weight.
+    distances : RowDistances
+        Of the leave-one-out predictions of the rows of positive weight.
+    """
+
+    def __init__(self, smoother, loo_residuals, noise_variances, distances):
+        self._smoother = smoother
+        self._rows = smoother.scaled_rows(smoother.keys)
+        self._usual_rms = np.median(distances.rms)
+        rows = self._rows[smoother.counts > 0]
+        self._row_variance = ((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean()
+        self._log_factors, self._growth = self._measure_growth(
+            rows, loo_residuals, noise_variances
+        )
+
+    def sizes(self, X, hat_weights):
+        """Return the errors' sizes b at queries, (n_queries, n_outputs)."""
+        distances = row_distances(self._smoother.scaled_rows(X), self._rows, hat_weights)
+        return np.sqrt(self.squares(distances))
+
+    def squares(self, distances):
+        """Return the squared errors b² of predictions, (n_predictions, n_outputs)."""
+        rms, total_weight, offset = distances
+        if not (self._usual_rms > 0 and self._row_variance > 0):
+            return np.zeros((len(rms), self._growth.shape[1]))
+        log_ratio = np.log2(np.maximum(rms / self._usual_rms, 1.0))
+        growth = [np.interp(log_ratio, self._log_factors, output) for output in self._growth.T]
+        # Errors grow at least by sqrt(2) over half of the rows' extent.
+        min_growth = (rms - self._usual_rms).clip(0) ** 2 / (3 * self._row_variance)
+        squares = np.maximum(growth, min_growth).T * total_weight[:, None] ** 2
+        # The slope s is as large as if it alone made all that the rows explain.
+        squared_slope = self._growth[-1] / self._row_variance
+        return squares + squared_slope * offset[:, None] ** 2
+
+    def _measure_growth(self, rows, loo_residuals, noise_variances):
+        """Measure by how much squared leave-one-out residuals grow in wider windows.
+
+        Returns the base-2 logarithms of factors on the bandwidth, (n_factors,), and the growth
+        e² at each, relative to the squared residuals at factor 1, (n_factors, n_outputs).
+        """
+        smoother, present = self._smoother, np.flatnonzero(self._smoother.counts)
+        sample = evenly_spread(np.arange(len(present)), _MAX_ROWS)
+        positions, rows = present[sample], rows[sample]
+        table, weights = smoother.table[positions], np.ones(len(positions))
+        robustness = smoother.error_settings.robustness
+        if robustness is not None and robustness[positions].any():
+            weights = robustness[positions]
+        variances = noise_variances[positions][:, None]
+        squares = np.nan_to_num(loo_residuals[positions] ** 2 / variances)
+        mean_square = np.average(squares, axis=0, weights=weights)
+        cells = [cell for cell in _kd_cells(rows, table) if weights[cell].any()]
+        log_factors, growths = [0.0], [0 * mean_square]
+        max_distance = 2 * np.linalg.norm(np.ptp(rows, axis=0))
+        wider = BANDWIDTH_FACTORS[1:]
+        for factor in wider[wider * self._usual_rms < max_distance]:
+            residuals = smoother.left_out_of(positions, factor) - table
+            rise = np.nan_to_num(residuals**2 / variances - squares)
+            of_cells = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
+            mean = np.average(rise, axis=0, weights=weights)
+            growth = (mean + np.max(of_cells, axis=0)) / 2
+            growth = np.divide(growth, mean_square, where=mean_square > 0, out=0 * mean_square)
+            log_factors.append(np.log2(factor))
+            growths.append(np.maximum(growth, growths[-1]))
+        return np.array(log_factors), np.array(growths)
+
+
+def _kd_cells(rows, table):
+    """Split rows into k-d tree cells of equal size; return the positions in each.
+
+    The values in `table` decide between equal rows, so that the cells are the same in any order
+    of the rows and columns.
+    """
+    rows = rows[:, order_columns(rows, table)] if rows.shape[1] else rows
+    cells = [np.arange(len(rows))]
+    for _ in range(_HALVINGS if rows.shape[1] else 0):
+        halves = []
+        for cell in cells:
+            along_axis = rows[cell, np.ptp(rows[cell], axis=0).argmax()]
+            order = np.lexsort([*table[cell].T, *rows[cell].T, along_axis])
+            halves += np.array_split(cell[order], 2)
+        cells = [half for half in halves if len(half)]
+    return cells
