@@ -408,21 +408,21 @@ MUTATIONS = [
         "beyond the rows the line's own value",
     ),
     Mutation(
-        "smoothing/_additive.py",
-        "queries = queries - effects @ self._projected_rows",
-        "queries = queries + effects @ self._projected_rows",
+        "smoothing/_additive_mixture.py",
+        "projected = projected - second_hat @ self.stage.projected_rows",
+        "projected = projected + second_hat @ self.stage.projected_rows",
         "the second stage adds the first one instead of its residuals",
     ),
     Mutation(
-        "smoothing/_additive.py",
+        "smoothing/_additive_mixture.py",
         "return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]",
         "return left_out[:, :n_outputs]",
         "residuals as if the row that is left out were there",
     ),
     Mutation(
-        "smoothing/_additive.py",
-        "rows = np.flatnonzero(known)[(sizes <= limits).all(axis=0)]",
-        "rows = np.flatnonzero(known)",
+        "smoothing/_additive_mixture.py",
+        "rows = np.flatnonzero(is_known)[(sizes <= limits).all(axis=0)]",
+        "rows = np.flatnonzero(is_known)",
         "a few huge errors choose the mixing weight",
     ),
     Mutation(
@@ -475,8 +475,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_noise.py",
-        "return (effects**2 @ self.variances)[:, None]",
-        "return (effects**2).sum(axis=1)[:, None]",
+        "return (coefficients**2 @ self.variances)[:, None]",
+        "return (coefficients**2).sum(axis=1)[:, None]",
         "standard error without the rows' weights",
     ),
     Mutation(

@@ -47,7 +47,7 @@ INTERNAL = {
         _numerics _product_kernel
     """,
     "nn": "_random",
-    "smoothing": "_additive _uncertainty",
+    "smoothing": "_additive_mixture _uncertainty",
     "text": "_check _files _learn _special _vocabulary",
     "training": """
         _architecture _batches _fit_network _network _training

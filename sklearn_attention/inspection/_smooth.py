@@ -7,7 +7,7 @@ from scipy.stats import norm
 from sklearn.base import is_regressor
 
 from .._validation import check_choice, check_in_open_interval, check_size
-from ..smoothing._additive import AdditiveMixture
+from ..smoothing._additive_mixture import AdditiveMixture
 from ..smoothing._uncertainty import UncertaintyMixin
 from ._grid import column_of, position_of, rows_along
 from ._pipelines import last_step, need_both, remembered_rows, unfit

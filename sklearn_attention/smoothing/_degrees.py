@@ -1,6 +1,7 @@
 """Averages of local polynomials of several degrees: which, and with which weights."""
 
 import functools
+import operator
 
 import numpy as np
 
@@ -10,30 +11,38 @@ from ..bandwidth._criteria import corrected_akaike, without_rounding
 from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS, Units, draw, narrower
 from ._fitted_smoother import Member
 
-# The highest degree in one feature, and in up to so many; of lines in more. Cubics of two
-# features and parabolas of many have more coefficients than windows have rows.
-_HIGHEST, _HIGHEST_OF_SEVERAL, _SEVERAL = 3, 2, 4
-# The best bandwidths of averages are at least 0.7 times that of lines, and those of parabolas
-# and cubics at least 1.2 times, on curves of four kinds with 60 to 8000 rows and in two and
-# three features. They may be wide where lines are not: a cubic may describe all rows.
+# Highest degree in one feature, in two to four features, and in more: cubics of two features
+# and parabolas of many have more coefficients than windows have rows.
+_MAX_DEGREE_IN_ONE, _MAX_DEGREE_IN_FEW, _MAX_DEGREE_IN_MANY = 3, 2, 1
+_FEW_FEATURES = 4
+# Smallest ratio of a bandwidth that is tried for another degree to the best one for lines. On
+# curves of four kinds with 60 to 8000 rows, and in two and three features, the best ratio was
+# at least 0.7 for averages and at least 1.2 for parabolas and cubics. It may be much larger,
+# since a cubic may describe all rows.
 _MIN_RATIO_TO_LINES = 0.6
-# Precision, as a logarithm, of the bandwidths of smoothers that are averaged. With 5e-4 for
-# lines errors of 82 data sets are 0.9999 times as large, in 1.3 times the seconds; with 0.005
-# for the other degrees errors of 352 data sets are the same.
+# Precision of the logarithm of bandwidths, if several degrees are averaged. With 5e-4 for
+# lines, the errors on 82 data sets were 0.9999 times as large, in 1.3 times the seconds; with
+# 0.005 for the other degrees, the errors on 352 data sets were the same.
 AVERAGED_PRECISION = 0.05
-# A degree of less weight is left out.
-_LEAST_WEIGHT = 1e-3
+# Degrees of a smaller weight are dropped.
+_MIN_WEIGHT = 1e-3
 
 
 def degrees_to_average(rows, n_rows, rule, kernel):
-    """Return the degrees that "auto" stands for, 1 first, for rows of positive weight."""
+    """Return the degrees that degree="auto" averages, beginning with 1 unless it is [0].
+
+    `n_rows` is the number of rows of positive weight.
+    """
     n_features = len(rows.columns.numeric)
     if not n_features or kernel.signed:
         return [0]
-    highest = _HIGHEST if n_features == 1 else _HIGHEST_OF_SEVERAL
-    highest = 1 if n_features > _SEVERAL else highest
+    if n_features == 1:
+        max_degree = _MAX_DEGREE_IN_ONE
+    else:
+        is_few = n_features <= _FEW_FEATURES
+        max_degree = _MAX_DEGREE_IN_FEW if is_few else _MAX_DEGREE_IN_MANY
     # The criterion needs more rows than coefficients.
-    degrees = [k for k in range(highest + 1) if Basis(k, n_features).size + 2 < n_rows]
+    degrees = [k for k in range(max_degree + 1) if Basis(k, n_features).size + 2 < n_rows]
     if not (rule.serves_each_degree and 1 in degrees):
         return [1]
     return [1, *(k for k in degrees if k != 1)]
@@ -42,9 +51,31 @@ def degrees_to_average(rows, n_rows, rule, kernel):
 def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=None):
     """Choose a bandwidth for each degree, and average the smoothers.
 
-    Returns the choice of the heaviest, the average, and whether a callback ended the search.
-    ``smoother_at(degree, bandwidth, n_neighbors)`` makes a smoother, and
-    ``predictor(smoother)`` what a callback is to see of it.
+    Parameters
+    ----------
+    degrees : list of int
+        The degrees, beginning with 1 if there are several.
+    rule : BandwidthRule
+        The rule that chooses bandwidths.
+    kernel : Kernel
+        The kernel of the numeric columns.
+    smoother_at : callable
+        ``smoother_at(degree, bandwidth, n_neighbors)`` returns a `FittedSmoother`.
+    report : Report
+        Reports each bandwidth that is tried to callbacks.
+    rows : Rows
+        The rows that bandwidths are chosen for.
+    predictor : callable, default=None
+        ``predictor(smoother)`` returns what callbacks see of a smoother; itself by default.
+
+    Returns
+    -------
+    choice : BandwidthChoice
+        That of the smoother of largest weight.
+    smoother : FittedSmoother
+        The average.
+    ended : bool
+        True if a callback ended the search.
     """
     ended, choices, smoothers = False, [], []
 
@@ -73,7 +104,11 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
 
 
 def averaged(smoothers, rows):
-    """Return the position of the heaviest of smoothers of the same rows, and their average."""
+    """Average smoothers of the same rows; return the position of the heaviest, and the average.
+
+    The weight of a smoother is in proportion to exp(-n c), with the number of rows n and the
+    smoother's corrected Akaike criterion c.
+    """
     if len(smoothers) == 1:
         return 0, smoothers[0]
     criteria, n = _corrected_akaike(smoothers, rows)
@@ -82,22 +117,27 @@ def averaged(smoothers, rows):
         weights /= weights.sum()
     else:
         weights = np.array([float(smoother.degree == 1) for smoother in smoothers])
-    weights = np.where(weights > _LEAST_WEIGHT, weights, 0.0)
+    weights = np.where(weights > _MIN_WEIGHT, weights, 0.0)
     weights /= weights.sum()
     best = int(weights.argmax())
     members = [
         Member(smoother.degree, smoother.bandwidth, float(weight))
         for smoother, weight in zip(smoothers, weights, strict=True)
-        if weight or smoother.degree == 1  # which is all there is beyond the rows
+        if weight or smoother.degree == 1  # the line extrapolates beyond the rows
     ]
-    return best, smoothers[best].with_members(sorted(members, key=lambda own: own.degree))
+    members.sort(key=operator.attrgetter("degree"))
+    return best, smoothers[best].with_members(members)
 
 
 def _corrected_akaike(smoothers, rows):
-    """Compute the criterion of each smoother, and the number of rows that it is of."""
+    """Compute the corrected Akaike criterion of each smoother.
+
+    Returns the criteria (n_smoothers,) and the number of rows that they are computed from.
+    """
     first, factor = smoothers[0], 1.0
     tables = rows.X, rows.values, rows.sample_weight
-    if not first.is_in_memory:  # a sample, at the bandwidths that it needs
+    if not first.is_in_memory:
+        # The criteria are those of a sample, with the wider bandwidths that fewer rows need.
         random_state = np.random.RandomState(rows.random_state)
         n_all, tables = len(first.keys), draw(MAX_SEARCH_ROWS, random_state, *tables)
         factor = 1 / narrower(n_all / len(tables[0]), len(rows.columns.numeric))

@@ -39,7 +39,8 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._additive import AdditiveMixture, AdditiveTerms, learn_terms
+from ._additive import AdditiveTerms, learn_terms
+from ._additive_mixture import AdditiveMixture
 from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
 from ._errors import ErrorSettings
 from ._fitted_smoother import FittedSmoother, counts_of, stored_smoother, weighed
@@ -278,7 +279,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             if self.structure == "auto":
                 residuals = searched.but(values=mixture.residuals(mixture.table))
                 _, second, _ = search(residuals, mixture.with_second_stage)
-                self.smoother_ = mixture.with_second_stage(second).with_best_share()
+                self.smoother_ = mixture.with_second_stage(second).with_best_weight()
         report.end()
         return [*choice.warnings, *doubts]
 

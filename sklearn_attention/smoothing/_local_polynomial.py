@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..kernels import Kernel
-from ._additive import AdditiveMixture
+from ._additive_mixture import AdditiveMixture
 from ._polynomial import local_fit
 from ._regression import SmootherRegressor
 from ._summary import feature_names
@@ -245,7 +245,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     @property
     def additive_share_(self):
         """Weight of the additive stage and the smoother of its residuals, from 0 to 1."""
-        return getattr(self._smoother, "share", 0.0)
+        return getattr(self._smoother, "mixing_weight", 0.0)
 
     @property
     def components_(self):

@@ -1,4 +1,4 @@
-"""Noise of rows: its variance, and its correlation between neighbours."""
+"""Noise of rows: its variance, and its autocorrelation in the order of the rows."""
 
 import dataclasses
 from typing import Any
@@ -13,20 +13,21 @@ _MEMORY = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """Noise of rows, in units of the noise of a row of mean weight."""
+    """Noise of the n rows, in units of the noise of a row of mean weight."""
 
-    variances: Any  # (n,), one over relative weights; 1 for rows without weight
-    autoregressions: tuple = (None,)  # coefficients for each output; None for independent rows
+    variances: Any  # (n,), 1 / weights for weights of mean 1; 1 for rows of weight 0
+    # Coefficients of an autoregression for each output; None if rows are independent.
+    autoregressions: tuple = (None,)
 
-    def of_sums(self, effects):
-        """Return variances (m, n_outputs) of sums of noise, with effects (m, n) of the rows."""
+    def of_sums(self, coefficients):
+        """Return variances (m, n_outputs) of sums of noise with `coefficients` (m, n)."""
         if self.autoregressions[0] is None:
-            return (effects**2 @ self.variances)[:, None]
-        effects, variances = effects * np.sqrt(self.variances), []
-        for coefficients in self.autoregressions:
-            correlations = autocorrelation(coefficients, effects.shape[1])
-            correlated = matmul_toeplitz(correlations, effects.T).T
-            variances.append(np.sum(effects * correlated, axis=1))
+            return (coefficients**2 @ self.variances)[:, None]
+        scaled, variances = coefficients * np.sqrt(self.variances), []
+        for autoregressive in self.autoregressions:
+            correlations = autocorrelation(autoregressive, scaled.shape[1])
+            correlated = matmul_toeplitz(correlations, scaled.T).T
+            variances.append(np.sum(scaled * correlated, axis=1))
         return np.maximum(np.stack(variances, axis=1), 0.0)
 
     def draws(self, n_draws, random_state):
@@ -34,17 +35,20 @@ class Noise:
         n, noise = len(self.variances), []
         for coefficients in self.autoregressions:
             if coefficients is None:
-                drawn = random_state.standard_normal((n, n_draws))
+                standard = random_state.standard_normal((n, n_draws))
             else:
                 shocks = random_state.standard_normal((_MEMORY + n, n_draws))
-                drawn = lfilter([1.0], np.append(1.0, -coefficients), shocks, axis=0)[_MEMORY:]
-                drawn /= np.linalg.norm(_response(coefficients))
-            noise.append(drawn * np.sqrt(self.variances)[:, None])
+                series = lfilter([1.0], np.append(1.0, -coefficients), shocks, axis=0)
+                standard = series[_MEMORY:] / np.linalg.norm(_impulse_response(coefficients))
+            noise.append(standard * np.sqrt(self.variances)[:, None])
         return np.stack(noise)
 
 
 def autoregression(series, max_lags):
-    """Fit autoregressions of up to `max_lags` lags; return the coefficients of least AICc."""
+    """Fit autoregressions of 0 to `max_lags` lags to a series (n,), by Levinson's recursion.
+
+    Returns the coefficients of the one with the smallest AICc, lag 1 first.
+    """
     n = len(series)
     covariances = np.array([series[: n - k] @ series[k:] for k in range(max_lags + 1)]) / n
     coefficients, variance = np.zeros(0), covariances[0]
@@ -52,11 +56,12 @@ def autoregression(series, max_lags):
     if not variance:
         return best
     for order in range(min(max_lags, n - 3) + 1):
-        if order:  # one step of Levinson's recursion
-            last = covariances[order] - coefficients @ covariances[order - 1 : 0 : -1]
-            last /= variance
-            coefficients = np.append(coefficients - last * coefficients[::-1], last)
-            variance *= 1 - last**2
+        if order:
+            reflection = covariances[order] - coefficients @ covariances[order - 1 : 0 : -1]
+            reflection /= variance
+            shorter = coefficients - reflection * coefficients[::-1]
+            coefficients = np.append(shorter, reflection)
+            variance *= 1 - reflection**2
         criterion = n * np.log(variance) + 2 * (order + 1) * n / (n - order - 2)
         if criterion < lowest:
             best, lowest = coefficients, criterion
@@ -64,12 +69,12 @@ def autoregression(series, max_lags):
 
 
 def autocorrelation(coefficients, n):
-    """Return the autocorrelations of an autoregression at lags 0 to n - 1."""
-    response = _response(coefficients)
+    """Return the autocorrelations (n,) of an autoregression, at lags 0 to n - 1."""
+    response = _impulse_response(coefficients)
     covariances = np.correlate(response, response, "full")[_MEMORY - 1 :][:n]
     return np.pad(covariances / covariances[0], (0, n - len(covariances)))
 
 
-def _response(coefficients):
-    """Return the effects of a shock on the rows after it, (_MEMORY,)."""
+def _impulse_response(coefficients):
+    """Return the effects of a unit shock on its own and the following rows, (_MEMORY,)."""
     return lfilter([1.0], np.append(1.0, -coefficients), np.eye(1, _MEMORY)[0])

@@ -1,6 +1,8 @@
-"""The local polynomial of one degree and one bandwidth, in the rows of a smoother.
+"""Local polynomials of one degree and one bandwidth, and averages (degree 0).
 
-Functions take a :class:`FittedSmoother` that has a single member; degree 0 is an average.
+All functions take a :class:`FittedSmoother` with a single member. Where rows have little weight
+in its window, the window is doubled until they have enough; the smoother says whether this is
+done (`widens`), and `attention._doubled_windows` says when a window is wide enough.
 """
 
 import numpy as np
@@ -14,33 +16,37 @@ from ..attention._leave_one_out import Predictions, at_rows
 from ..attention._smoother import smooth
 from ..kernels import Boxcar
 
-# Step of differences in bandwidths, whose square and the rounding divided by it are far below
-# 1e-6, and its least size in units of the last digit of a query.
-_STEP, _ULPS = 1e-4, 2.0**8
+# Step of numerical derivatives, in bandwidths: the square of the step and the rounding divided
+# by it are far below 1e-6. The step is at least as many units of the last digit of a query.
+_STEP, _MIN_STEP_IN_LAST_DIGITS = 1e-4, 2.0**8
 
 
 def predict(smoother, X, values):
-    """Predict values of the rows at queries."""
+    """Predict queries from values (n_keys, ...) of the rows."""
     return local_fit(smoother, X, values)[0] if smoother.degree else smoother.average(X, values)
 
 
 def local_fit(smoother, X, values):
-    """Return the polynomials at queries: values, slopes and ridges."""
+    """Return the local polynomials of values (n_keys, ...) of the rows at queries.
+
+    Returns their values (n_queries, ...), slopes (n_queries, ..., n_features) and the ridges
+    (n_queries,) that were added where a window does not determine the polynomial.
+    """
     if not smoother.widens:
         fit = _fit(smoother, X, values)
         return fit.values, fit.slopes, fit.ridge
     shape, dtype = values.shape[1:], np.result_type(X.dtype, values.dtype)
     fields = [(shape, dtype), ((*shape, X.shape[1]), dtype), ((), dtype)]
-    return map_rows(_fit_in_wide_windows, X, fields, smoother, values)
+    return map_rows(_fit_in_doubled_windows, X, fields, smoother, values)
 
 
 def _fit(smoother, X, values):
-    """Fit polynomials in windows that are not widened."""
+    """Fit polynomials at queries in windows that are not doubled; return a `LocalFit`."""
     return LocalFit(*smoother.smooth(smoother.degree, X, values))
 
 
-def _fit_in_wide_windows(smoother, values, X):
-    """Fit polynomials in windows that are widened, for rows and queries in memory."""
+def _fit_in_doubled_windows(smoother, values, X):
+    """Fit polynomials as `local_fit`, in doubled windows, for rows and queries in memory."""
     windows, (*box, max_distance) = smoother.windows[0], smoother.box
     X = X.clip(*box).astype(X.dtype, copy=False)
 
@@ -54,8 +60,9 @@ def _fit_in_wide_windows(smoother, values, X):
 def _doubled_window(smoother, times, X, values=None):
     """Fit polynomials in windows that are doubled `times` times, and measure these windows.
 
-    Returns the fits, the weight of the rows in each window in units of that of a row at the
-    query, and the inverse leverage of a row at the query in a fit to the design points.
+    Returns the `LocalFit`; the sum of the rows' weights in each window, in units of the weight
+    of a row at the query; and the inverse leverage of a row at the query in a fit to the design
+    points, 0 if all rows are distinct. The last two have the shape (n_queries,).
     """
     doubled = smoother.doubled(times) if times else smoother
     _, points = smoother.windows
@@ -69,24 +76,32 @@ def _doubled_window(smoother, times, X, values=None):
 
 def _weight_in_rows(smoother, X, fit):
     """Return the sums of weights of local fits in units of the weight of a row at the query."""
+    # Without categories, all queries have the same weight at distance 0.
     X = X if smoother.columns.categorical else X[:1]
     X = X.astype(np.float64) / smoother.divisors
-    # Levels that did not occur are as far from all that did.
-    known = X.clip(np.where(smoother.columns.is_numeric, -np.inf, 0.0))
-    log_own = at_rows(smoother.kernel.log, X, known).clip(np.finfo(np.float64).min)
-    return np.exp(fit.log_normalizers.astype(np.float64) - log_own)
+    # A level that did not occur in training (-1) is compared with a level that did.
+    known_levels = X.clip(np.where(smoother.columns.is_numeric, -np.inf, 0.0))
+    log_weight = at_rows(smoother.kernel.log, X, known_levels)
+    log_weight = log_weight.clip(np.finfo(np.float64).min)
+    return np.exp(fit.log_normalizers.astype(np.float64) - log_weight)
 
 
 def hat_rows(smoother, X, more=0, *, without_each=False):
-    """Return the rows of the hat matrix at queries, with windows of `more` more neighbours.
+    """Return the `LocalRows`: rows of the hat matrix at queries, and predictions.
 
-    Predictions without each row are computed only if `without_each`.
+    With an adaptive bandwidth, windows reach `more` neighbours further. Predictions without
+    each row are computed only if `without_each`.
     """
     if not smoother.widens:
         return attention.local_rows(
-            X, smoother.keys, smoother.table, smoother.kernel, degree=smoother.degree,
-            without_each=without_each, **smoother.options(X, more),
-        )  # fmt: skip
+            X,
+            smoother.keys,
+            smoother.table,
+            smoother.kernel,
+            degree=smoother.degree,
+            without_each=without_each,
+            **smoother.options(X, more),
+        )
     windows, points = smoother.windows
     *box, max_distance = smoother.box
     X = X.clip(*box)
@@ -114,9 +129,13 @@ def hat_rows(smoother, X, more=0, *, without_each=False):
 
 
 def gradient(smoother, X, values):
-    """Return derivatives of predictions with respect to queries."""
+    """Return derivatives of predictions of values, with respect to the queries.
+
+    Their shape is (n_queries, ..., n_features), with the outputs of the values between.
+    """
     form = smoother.radial_form
-    # The weights of a boxcar are steps, so the local slope is the derivative.
+    # The slopes of local parabolas differ from derivatives, since weights change with the
+    # query; those of a boxcar do not.
     if smoother.degree == 2 and not (form and isinstance(form.kernel, Boxcar)):
         return _differences(smoother, X, values)
     if smoother.degree:
@@ -129,18 +148,23 @@ def gradient(smoother, X, values):
         )
     need_all_rows("derivatives of averages", smoother.keys)
     return attention.attend_gradient(
-        X, smoother.keys, values, smoother.kernel, bandwidth=smoother.divisors,
+        X,
+        smoother.keys,
+        values,
+        smoother.kernel,
+        bandwidth=smoother.divisors,
         sample_weight=smoother.key_weights,
-    )  # fmt: skip
+    )
 
 
 def _differences(smoother, X, values):
-    """Return slopes of predictions by central differences; 0 along categories."""
+    """Return derivatives of predictions by central differences; 0 along categories."""
     (low, high), scale, slopes = smoother.ends, smoother.scale(X), []
     widths = smoother.divisors * (1.0 if scale is None else scale[:, None])
     steps, queries = _STEP * np.minimum(widths, replace_zeros(high - low)), X.astype(np.float64)
-    # Neither a large number in X nor one common to all values leaves only rounding.
-    steps = np.maximum(steps, _ULPS * np.spacing(np.abs(queries)))
+    # Steps are above the rounding of large queries, and values lose what they have in common,
+    # so that differences are not rounding alone.
+    steps = np.maximum(steps, _MIN_STEP_IN_LAST_DIGITS * np.spacing(np.abs(queries)))
     dtype, values = np.result_type(X, values), values - column_stats(values).mean
     for axis in np.diag(smoother.columns.is_numeric.astype(np.float64)):
         before, after = queries - axis * steps, queries + axis * steps
@@ -152,13 +176,17 @@ def _differences(smoother, X, values):
 
 
 def predict_rows(smoother, measured):
-    """Predict all rows, with and without themselves, in windows that `measured` has."""
+    """Return the `Predictions` of all rows, with and without themselves.
+
+    The windows are those of `measured`, a smoother of as many rows; it is this smoother, or the
+    same one with other keys.
+    """
     leave_one_out = smoother.leave_one_out()
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
         predictions = leave_one_out.predictions()
     else:
-        # If a row is left out, it is no neighbour of itself, and the bandwidth is larger.
+        # A row that is left out is not its own neighbour, so its window reaches one further.
         scale, next_scale = (measured.scale(measured.keys[rows], more=k) for k in (0, 1))
         predictions = leave_one_out.predictions(scale)
         left_out = leave_one_out.predictions(next_scale).left_out
@@ -166,7 +194,7 @@ def predict_rows(smoother, measured):
     n_rows = len(smoother.keys)
     if len(rows) == n_rows:
         return predictions
-    # Rows of weight 0 are left out anyway.
+    # Rows of weight 0 have no effect on their own predictions.
     everywhere = measured.predict(measured.keys).reshape(n_rows, -1)
     fields = everywhere.copy(), everywhere, np.zeros(n_rows)
     for field, predicted in zip(fields, predictions, strict=True):
@@ -175,17 +203,19 @@ def predict_rows(smoother, measured):
 
 
 def predict_by_sums(smoother):
-    """Predict all rows by averages, with and without themselves, wherever the rows are."""
+    """Return the `Predictions` of all rows by averages; rows may be in partitions of Dask."""
     if smoother.local:
         need_all_rows(
-            "predictions of own rows by local polynomials", smoother.keys,
+            "predictions of own rows by local polynomials",
+            smoother.keys,
             remedy="pass degree=0, or fit rows in memory",
-        )  # fmt: skip
+        )
     tables = smoother.keys, smoother.keys, smoother.table, smoother.key_weights
     average = smoother.configured(0)
     left_out, log_others = smooth(average, *tables, leave_one_out=True)
     fitted, log_all = smooth(average, *tables)
-    # A row of weight 0 that no other reaches has no share in nothing.
-    reached = log_all > -np.inf
-    log_rest = np.where(reached, log_others, 0.0) - np.where(reached, log_all, 0.0)
-    return Predictions(left_out, fitted, -np.expm1(log_rest))
+    # The leverage of a row is 1 - (sum of the others' weights) / (sum of all weights). It is 0
+    # if both sums are 0: such a row has weight 0, and no other row has weight in its window.
+    has_weights = log_all > -np.inf
+    log_ratio = np.where(has_weights, log_others, 0.0) - np.where(has_weights, log_all, 0.0)
+    return Predictions(left_out, fitted, -np.expm1(log_ratio))

@@ -19,7 +19,7 @@ from .._validation import (
     check_thresholds,
 )
 from ..attention._tables import weighted_quantiles
-from ._additive import AdditiveMixture
+from ._additive_mixture import AdditiveMixture
 from ._errors import noise_variance, replace_rounding
 from ._significance import feature_significance
 
