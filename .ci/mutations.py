@@ -445,8 +445,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_significance.py",
-        "weights=smoother.counts[known])",
-        "weights=None)",
+        "weights = smoother.counts[is_counted]",
+        "weights = None",
         "ratio of errors without the rows' weights",
     ),
     Mutation(
@@ -457,7 +457,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_significance.py",
-        "if (drawn >= observed).sum() == _ENOUGH:",
+        "if (drawn >= observed).sum() == _MAX_LARGER_DRAWS:",
         "if False:",
         "draws go on after enough of them are larger",
     ),

@@ -21,7 +21,7 @@ from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
 # categories may have as many columns in addition.
 _MAX_FUNCTIONS, _MAX_COLUMNS = 20, 240
 # A direction of the columns is rounding if the ridge keeps a smaller fraction of it.
-_MIN_KEPT = 1e-13
+_MIN_RETAINED = 1e-13
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,8 +175,8 @@ class AdditiveStage:
     @cached_property
     def _directions(self):
         """The directions T of the columns that the ridge keeps, (n_columns, r)."""
-        kept, directions = eigh(self._gram, self._gram + np.diag(self.terms.penalties))
-        return directions[:, kept > _MIN_KEPT]
+        retained, directions = eigh(self._gram, self._gram + np.diag(self.terms.penalties))
+        return directions[:, retained > _MIN_RETAINED]
 
     @cached_property
     def projected_rows(self):

@@ -40,9 +40,15 @@ from ._mixtures import KernelMixture, Scale, draw_positions
 
 # Attributes that belong to the fit of one degree.
 _OF_DEGREE = (
-    "likelihood_score_", "line_bandwidth_", "line_kernel_", "residuals_", "background_",
-    "bandwidth_", "target_bandwidth_", "kernel_",
-)  # fmt: skip
+    "likelihood_score_",
+    "line_bandwidth_",
+    "line_kernel_",
+    "residuals_",
+    "background_",
+    "bandwidth_",
+    "target_bandwidth_",
+    "kernel_",
+)
 _RULES = "likelihood", "scott", "silverman"
 # The rule of `LocalPolynomialRegressor`.
 _RULE_OF_LINE = SMOOTHER_RULES["penalized-loo"]
@@ -401,10 +407,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         n_samples = check_size("n_samples", n_samples, 3, len(X))
         random_state = check_random_state(random_state)
-        shares = random_state.uniform(size=(len(X), n_samples))
-        y, centers = np.empty(shares.shape), self._centers(X)
+        uniform = random_state.uniform(size=(len(X), n_samples))
+        y, centers = np.empty(uniform.shape), self._centers(X)
         for mixture, rows, weights in self._weighted_mixtures(X):
-            keys = draw_positions(weights, shares[rows]).ravel()
+            keys = draw_positions(weights, uniform[rows]).ravel()
             drawn = mixture.draw(random_state, keys, centers[rows].repeat(n_samples))
             y[rows] = drawn.reshape(-1, n_samples)
         return y
@@ -416,7 +422,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return tags
 
     def _choose_bandwidths(self, X, y, kernel):
-        # Refuses targets of tiny values by their name, before they are one of the columns.
+        # Targets of tiny values are refused as "y", before they are one of the columns.
         checked_std(column_stats(self.values_[:, None], self.key_weights_), "y")
         searches = any(
             isinstance(rule, str) and rule == "likelihood"
@@ -424,18 +430,25 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         )
         report = Report(self, X=X, y=y, metadata={"sample_weight": self.key_weights_})
         report.begin(None if searches else 0)
-        rows = Rows(
-            X=self.keys_, values=self.values_[:, None], columns=self.columns_,
-            sample_weight=self.key_weights_, empty=self.empty,
-            random_state=self.random_state,
-        ).without_outliers().compared_by(kernel)  # fmt: skip
+        rows = (
+            Rows(
+                X=self.keys_,
+                values=self.values_[:, None],
+                columns=self.columns_,
+                sample_weight=self.key_weights_,
+                empty=self.empty,
+                random_state=self.random_state,
+            )
+            .without_outliers()
+            .compared_by(kernel)
+        )
         self._compared = rows.columns
-        # Of categories alone there is no line; without a search there is nothing to choose by.
+        # Categories alone have no line. Without a search there is no criterion for the degree.
         degrees, fits = [1 if self.degree == "auto" else self.degree], {}
         if not self._compared.numeric:
             degrees = [0]
         elif self.degree == "auto" and searches:
-            # Residuals of equal targets differ, and spread as the line does.
+            # If many targets are equal, they are a point mass, which residuals would hide.
             of_target = self.values_[:, None], Columns.numbers(1)
             degrees = [0] if point_masses(*of_target)[1] else [0, 1]
         for degree in degrees:
@@ -454,13 +467,15 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         report.end()
 
     def _forget(self):
+        """Remove what was fitted for a degree."""
         for name in _OF_DEGREE:
             vars(self).pop(name, None)
 
     def _fit_degree(self, degree, rows, kernel, report):
-        """Set the bandwidths of a degree, and its line if it has one.
+        """Set the bandwidths of a degree, and the line of degree 1.
 
-        Returns the choice of the search, or None, and True if a callback ended the search.
+        Returns the `BandwidthChoice` of the search (None if nothing was searched), and True if
+        a callback ended the search.
         """
         choice, has_ended = None, False
         bandwidth = self._by_rule("bandwidth", kernel)
@@ -473,7 +488,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
                 self.line_bandwidth_ = _RULE_OF_LINE.choose(rows_of_line, kernel).bandwidth
             self.line_kernel_ = mixed_kernel(kernel, self._compared, self.line_bandwidth_)
             self.residuals_ = _line_residuals(self._line)
-        # A rule for the target is one for the residuals.
+        # With a line, the rule for the target is applied to its residuals.
         if isinstance(self.target_bandwidth, str):
             target_bandwidth = self._by_rule("target_bandwidth", self.target_kernel_)
         else:
@@ -499,9 +514,13 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return choice, has_ended
 
     def _by_rule(self, name, kernel):
-        """Return bandwidths of features, or that of the target, by rule; None to search."""
+        """Return the bandwidths that a rule of thumb gives, or None if they are searched.
+
+        `name` is that of the parameter: "bandwidth" for those of the features,
+        "target_bandwidth" for that of the target.
+        """
         rule = getattr(self, name)
-        # Numbers still need the lambdas of a rule.
+        # If bandwidths are given as numbers, categories still need the lambdas of a rule.
         rule = check_choice(name, rule, _RULES) if isinstance(rule, str) else "scott"
         if rule == "likelihood":
             return None
@@ -516,40 +535,60 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     @property
     def _spread_values(self):
-        """Values that the target's kernel spreads: residuals of the local line, or targets."""
+        """Values around which the target's kernel is: residuals of the line, or targets."""
         return getattr(self, "residuals_", self.values_)
 
     @property
     def _averages(self):
-        """Averages of the values that the target's kernel spreads."""
+        """The smoother that averages these values by their features."""
         return FittedSmoother(
-            self.keys_, self._spread_values, self.key_weights_, self.kernel_, self._compared,
-            ((0, self.bandwidth_, 1.0),), n_neighbors=None, algorithm="auto", **self._kept,
-        )  # fmt: skip
+            self.keys_,
+            self._spread_values,
+            self.key_weights_,
+            self.kernel_,
+            self._compared,
+            ((0, self.bandwidth_, 1.0),),
+            n_neighbors=None,
+            algorithm="auto",
+            **self._kept,
+        )
 
     @property
     def _line(self):
-        """The local line, with windows that are wide enough."""
+        """The smoother of the local line of the targets."""
         return FittedSmoother(
-            self.keys_, self.values_, self.key_weights_, self.line_kernel_, self._compared,
-            ((1, self.line_bandwidth_, 1.0),), n_neighbors=None, empty="nearest",
+            self.keys_,
+            self.values_,
+            self.key_weights_,
+            self.line_kernel_,
+            self._compared,
+            ((1, self.line_bandwidth_, 1.0),),
+            n_neighbors=None,
+            empty="nearest",
             algorithm="auto",
-        )  # fmt: skip
+        )
 
     @property
     def _mixture(self):
-        """The density of a target about the line."""
+        """The mixture for a target around the line."""
         background, bounds = getattr(self, "background_", None), self.bounds_
         return KernelMixture(
-            self._spread_values[:, None], self.key_weights_, self.target_kernel_,
-            Columns.numbers(1), np.array([self.target_bandwidth_]),
+            self._spread_values[:, None],
+            self.key_weights_,
+            self.target_kernel_,
+            Columns.numbers(1),
+            np.array([self.target_bandwidth_]),
             Scale(None if bounds is None else bounds[None]),
             None if background is None else background[:, None],
-            averages=self._averages, weigh=self._weights,
-        )  # fmt: skip
+            averages=self._averages,
+            weigh=self._weights,
+        )
 
     def _mixtures(self, X):
-        """Yield mixtures, with larger bandwidths at new levels, and their queries."""
+        """Yield mixtures and the positions of their queries.
+
+        Queries with a new level have a mixture with a larger bandwidth of the target.
+        """
         effects = self._cached("level effects", lambda: _DensityLevelEffects(self))
         stds, mixture = effects.distribution(X).normal_std[:, 0], self._mixture
         # The target's kernel has a standard deviation of `spread` bandwidths.
@@ -559,7 +598,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             yield replace(mixture, bandwidth=np.array([bandwidth])), rows
 
     def _weighted_mixtures(self, X, n_values=1):
-        """Yield a mixture, its queries, and the weights of the training rows at these."""
+        """Yield a mixture, positions of queries, and weights (n, n_keys) of the keys at them.
+
+        Blocks are as small as memory for `n_values` numbers for each pair needs.
+        """
         for mixture, queries in self._mixtures(X):
             for block, weights in mixture.blocks_of_weights(X[queries], n_values):
                 yield mixture, queries[block], weights
@@ -571,7 +613,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
 
 class _DensityLevelEffects(LevelEffects):
-    """Effects of new levels beyond the spread that a conditional density has there."""
+    """Effects of new levels, in addition to the variance that a conditional density states."""
 
     def __init__(self, density):
         self._averages, self._values = density._averages, density.values_
@@ -587,7 +629,7 @@ class _DensityLevelEffects(LevelEffects):
             line = self._line.take(remaining).predict(queries) if self._line else 0.0
             mean = self._averages.take(remaining).predict(queries)
             errors.append(self._values[group] - line - mean)
-        # Instead of leave-one-out errors, the standard deviations that the density states.
+        # The standard deviations of the density take the place of leave-one-out residuals.
         queries = with_new_levels(self._keys[rows], category)
         unit = replace_zeros(np.abs(self._averages.values).max())
         values = self._averages.values / unit
@@ -596,12 +638,12 @@ class _DensityLevelEffects(LevelEffects):
         return np.concatenate(errors)[:, None], stds[:, None]
 
     def _weights_near(self, category, X, rows):
-        # The same at all queries, so that few bandwidths have to be evaluated.
+        # Weights are the same at all queries, so that few bandwidths have to be evaluated.
         return np.ones((len(X), len(rows)))
 
 
 def _line_residuals(line):
-    """Target less the line through all other rows, (n_keys,); of one row 0."""
+    """Return the leave-one-out residuals of the line, (n_keys,); 0 for a single row."""
     if np.count_nonzero(line.counts) < 2:
         return np.zeros(len(line.keys))
     return line.errors.loo_residuals[:, 0]

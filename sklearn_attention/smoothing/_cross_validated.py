@@ -19,14 +19,14 @@ from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import counts_of
 from ._regression import SmootherRegressor
 
-# Bandwidths that are tried where none are given.
+# Number of bandwidths that are tried with each kernel, unless the user lists them.
 _N_BANDWIDTHS = 30
 
 
 class _CrossValidated(SmootherRegressor):
     """Base class of the regressors that try a list of candidates."""
 
-    # Parameters of the estimators that are given one kernel; nothing to choose from here.
+    # The base class reads these parameters, which have one choice here.
     algorithm, random_state = "auto", 0
     _keeps_partitions = False
 
@@ -46,6 +46,50 @@ class _CrossValidated(SmootherRegressor):
     def _choose(self):
         """Try every candidate on the training rows, and keep the best; return warnings."""
         self._keep(rule=check_choice("criterion", self.criterion, SMOOTHER_CRITERIA))
+        rows = self._rows_to_predict()
+        names = _listed("kernels", self.kernels)
+        kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
+        compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
+        columns = compared.compared_by(*kernels).columns
+        units = Units.of(rows.table, rows.key_weights, of_each=True)
+        targets = units.reduce(rows.table.astype(np.float64))
+        tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
+        # The parameters of each candidate, the fields of its smoother, and its criterion.
+        params, fields, criteria, report = [], [], [], self._report()
+        report.begin(len(tasks))
+        for (name, kernel), degree in tasks:
+            bandwidths = self._bandwidths(rows, kernel)
+            candidate = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns}
+            candidate |= degree
+            smoother = rows.replace(**candidate)
+            values = _criterion_at(self.criterion, bandwidths, smoother, targets, units.size)
+            params += [{"kernel": name, "bandwidth": h} | degree for h in bandwidths]
+            widths = (np.full(rows.keys.shape[1], h) for h in bandwidths)
+            fields += [candidate | {"bandwidth": width} for width in widths]
+            criteria.extend(values)
+            best_of_task = fields[values.argmin() - len(values)]
+            if report.done("bandwidth", smoother_=self.smoother_.replace(**best_of_task)):
+                break
+        # Of equally good candidates the one with the widest bandwidth is taken.
+        mean_widths = [np.mean(candidate["bandwidth"]) for candidate in fields]
+        best = int(np.lexsort([np.negative(mean_widths), criteria])[0])
+        if not np.isfinite(criteria[best]):
+            raise ValueError(
+                f"criterion={self.criterion!r}: no candidate predicts every row with empty="
+                f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
+            )
+        # In the units of the targets, criteria may be too large for numbers.
+        scores = -units.restore(np.array(criteria), self.criterion)
+        self._set_results(params, scores, rankdata(criteria, method="min"), best)
+        self.smoother_ = self.smoother_.replace(**fields[best])
+        report.end()
+        return ()
+
+    def _rows_to_predict(self):
+        """Return the smoother of the rows that candidates are compared on.
+
+        They are the rows of positive weight without outliers among the features.
+        """
         if self.columns_.categorical:
             raise ValueError(
                 f"X has categorical columns, but {type(self).__name__} has no candidates for "
@@ -60,58 +104,25 @@ class _CrossValidated(SmootherRegressor):
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(rows.keys)}: pass more rows."
             )
-        compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
-        compared = compared.without_outliers()
-        rows = rows.take(counts_of(compared.X, compared.sample_weight) > 0)
-        units = Units.of(rows.table, rows.key_weights, of_each=True)
-        targets = units.reduce(rows.table.astype(np.float64))
-        names = _listed("kernels", self.kernels)
-        kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
-        columns = compared.compared_by(*kernels).columns
-        tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
-        params, fields, criteria, report = [], [], [], self._report()
-        report.begin(len(tasks))
-        for (name, kernel), more in tasks:
-            bandwidths = self._bandwidths(rows, kernel)
-            candidate = {
-                "kernel": mixed_kernel(kernel, columns, None),
-                "columns": columns,
-            } | more
-            smoother = rows.replace(**candidate)
-            values = _criterion_at(self.criterion, bandwidths, smoother, targets, units.size)
-            params += [{"kernel": name, "bandwidth": h} | more for h in bandwidths]
-            widths = (np.full(rows.keys.shape[1], h) for h in bandwidths)
-            fields += [candidate | {"bandwidth": width} for width in widths]
-            criteria.extend(values)
-            best = fields[values.argmin() - len(values)]
-            if report.done("bandwidth", smoother_=self.smoother_.replace(**best)):
-                break
-        # Of equally good candidates the one with the widest bandwidth is taken.
-        widths = [np.mean(candidate["bandwidth"]) for candidate in fields]
-        best = int(np.lexsort([np.negative(widths), criteria])[0])
-        if not np.isfinite(criteria[best]):
-            raise ValueError(
-                f"criterion={self.criterion!r}: no candidate predicts every row with empty="
-                f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
-            )
-        # Restored, they may be too large for numbers.
-        scores = -units.restore(np.array(criteria), self.criterion)
+        usual = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
+        usual = usual.without_outliers()
+        return rows.take(counts_of(usual.X, usual.sample_weight) > 0)
+
+    def _set_results(self, params, scores, ranks, best):
+        """Set the attributes that tell of all candidates, and of the best one."""
         self.cv_results_ = {
             f"param_{name}": np.fromiter((row[name] for row in params), dtype=object)
             for name in params[0]
         } | {
             "params": params,
             "mean_test_score": scores,
-            "rank_test_score": rankdata(criteria, method="min").astype(np.int32),
+            "rank_test_score": ranks.astype(np.int32),
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
         self.best_params_, self.criterion_value_ = params[best], -self.best_score_
-        self.smoother_ = self.smoother_.replace(**fields[best])
-        report.end()
-        return ()
 
     def _bandwidths(self, rows, kernel):
-        """Bandwidths to try with a kernel."""
+        """Return the bandwidths to try with a kernel, numbers or arrays (n_features,)."""
         if self.bandwidths is not None:
             listed = _listed("bandwidths", self.bandwidths)
             return [check_bandwidth(h, rows.keys.shape[1]) for h in listed]
@@ -120,7 +131,7 @@ class _CrossValidated(SmootherRegressor):
         return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)
 
     def _degrees(self):
-        """Fields of the smoother to try with each kernel and bandwidth."""
+        """Return the degrees to try, as dicts of a field of the smoother."""
         return [{}]
 
 
@@ -253,6 +264,7 @@ class LocalPolynomialCV(_CrossValidated):
 
 
 def _listed(name, values):
+    """Return the candidates of a parameter as a list; raise ValueError if there is none."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or not len(values):
         raise ValueError(
             f"{name}={values!r} is not a list of candidates: pass a list of at least one."
@@ -261,12 +273,16 @@ def _listed(name, values):
 
 
 def _criterion_at(criterion, bandwidths, smoother, targets, size):
-    """Evaluate a criterion at bandwidths, of targets of some size."""
+    """Evaluate a criterion at bandwidths, (n_bandwidths,).
+
+    `targets` (n_rows, n_outputs) are in units of their deviations; rounding is measured in
+    units of `size`, see `Units`.
+    """
     table = np.stack([np.full(smoother.keys.shape[1], h) for h in bandwidths])
     factors = table[:, :1] / table[0, :1]
-    # Multiples of one bandwidth share the distances.
-    multiples = np.allclose(table, factors * table[0], rtol=1e-12, atol=0.0)
-    groups = [(table[0], factors[:, 0])] if multiples else [(h, [1.0]) for h in table]
+    # If all bandwidths are multiples of the first one, they share the distances of the rows.
+    are_multiples = np.allclose(table, factors * table[0], rtol=1e-12, atol=0.0)
+    groups = [(table[0], factors[:, 0])] if are_multiples else [(h, [1.0]) for h in table]
     values = []
     for unit, scales in groups:
         scores = smoother.replace(bandwidth=unit).leave_one_out(targets).scores(scales)

@@ -32,11 +32,11 @@ from ..kernels import SmoothingKernel
 from ..kernels._base import as_kernel
 from ._mixtures import KernelMixture, Scale
 
-# Besides 0, sensitivity="auto" tries these; it takes the best one if that raises the
-# leave-one-out log-likelihood of all rows by so many nats. Without such a threshold uniform
+# Sensitivities that "auto" tries beside 0. The best one is taken if it raises the leave-one-out
+# log-likelihood of all rows by more than the second number, in nats. Without a minimum, uniform
 # rows lose 9 % of accuracy, and rows with peaks gain as much.
 _SENSITIVITIES, _MIN_GAIN = (0.25, 0.5), 2.0
-# Local factors come from the density of at most so many rows.
+# Local factors come from a pilot density of at most this many rows.
 _MAX_PILOT_ROWS = 10_000
 
 
@@ -381,24 +381,30 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self.key_weights_, self.keys_ = weights, clip_weightless_rows(keys, weights)
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_, list(names))
-        # Samples come back as what was passed.
+        # `sample` returns a frame if a frame was passed.
         self._from_pandas = hasattr(X, "iloc")
         if sensitivity not in (0, "auto"):
             need_all_rows(
-                f"local factors of sensitivity={sensitivity:g}", self.keys_,
+                f"local factors of sensitivity={sensitivity:g}",
+                self.keys_,
                 remedy="pass 0, or X.compute() if it fits",
-            )  # fmt: skip
-        # Takes no room as long as all are the same.
+            )
+        # This view of a single 1 takes no memory.
         self.local_factors_ = np.broadcast_to(1.0, len(self.keys_))
         self._choose_bandwidth(X, sensitivity)
         return self
 
     def _choose_bandwidth(self, X, sensitivity):
+        """Set the bandwidths, the background and the local factors for the stored rows."""
         rule = bandwidth_rule("bandwidth", self.bandwidth, DENSITY_RULES)
         rows = Rows(
-            X=self.keys_, columns=self.columns_, sample_weight=self.key_weights_,
-            bounds=self.bounds_, random_state=self.random_state, describe=self._describe,
-        )  # fmt: skip
+            X=self.keys_,
+            columns=self.columns_,
+            sample_weight=self.key_weights_,
+            bounds=self.bounds_,
+            random_state=self.random_state,
+            describe=self._describe,
+        )
         report = Report(self, X=X, y=None, metadata={"sample_weight": self.key_weights_})
         report.begin(None if rule.searches else 0)
 
@@ -414,7 +420,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         if rule.searches:
             self.likelihood_score_ = float(choice.value)
             self.background_ = choice.background
-        if self._scale.log_columns:  # in units of the rows, as is the density
+        if self._scale.log_columns:
+            # The search had logarithms; background and likelihood are in units of the rows.
             self.background_ = np.array(bulk(self.keys_, self.columns_, self.key_weights_))
             self.likelihood_score_ = self._searched_mixture().score()
         if is_one_of(sensitivity, "auto"):
@@ -429,15 +436,18 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         report.end()
 
     def _offsets(self, rows, rule):
-        """Choose offsets (n_features,) of columns that logarithms describe better, else NaN."""
+        """Choose the columns that are compared by logarithms of the distance from their bound.
+
+        Returns the offset of each of these columns, and NaN for all others, (n_features,).
+        """
         offsets = np.full(len(self.columns_.kinds), np.nan)
         if is_partitioned(self.keys_):
             return offsets
         for j in np.flatnonzero(np.isfinite(self.bounds_).sum(axis=1) == 1):
             bounds = self.bounds_[[j]]
-            is_apart, _ = point_masses(self.keys_[:, [j]], Columns.numbers(1))
-            column, weights = self.keys_[is_apart][:, [j]], self.key_weights_
-            weights = None if weights is None else weights[is_apart]
+            is_no_mass, _ = point_masses(self.keys_[:, [j]], Columns.numbers(1))
+            column, weights = self.keys_[is_no_mass][:, [j]], self.key_weights_
+            weights = None if weights is None else weights[is_no_mass]
             distance = np.abs(column[:, 0] - bounds[np.isfinite(bounds)])
             median = np.quantile(distance, 0.5, method="inverted_cdf", weights=weights)
             if not median > 0:
@@ -445,9 +455,12 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             scores = []
             for scale in (Scale(bounds), Scale(bounds, np.array([median / 2]))):
                 rows_of_column = replace(
-                    rows, X=scale.apply(column), columns=Columns.numbers(1),
-                    sample_weight=weights, bounds=scale.scaled_bounds,
-                )  # fmt: skip
+                    rows,
+                    X=scale.apply(column),
+                    columns=Columns.numbers(1),
+                    sample_weight=weights,
+                    bounds=scale.scaled_bounds,
+                )
                 slopes = np.average(scale.log_slopes(column), weights=weights)
                 scores.append(rule.choose(rows_of_column, self.kernel_).value + slopes)
             if scores[1] > scores[0]:
@@ -455,7 +468,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return offsets
 
     def _describe(self, column, value):
-        """Return the name of a column, and a value of its scale as it was passed."""
+        """Return the name of a column for messages, and a value in the column's own units."""
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {names[column]!r}"
         if column in [j for j, *_ in self._scale.log_columns]:
@@ -465,14 +478,16 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     @property
     def _scale(self):
+        """The scale on which kernels compare rows."""
         return Scale(self.bounds_, getattr(self, "log_offsets_", None))
 
     def _searched_mixture(self):
-        """Return the mixture of the rows that likelihoods are of."""
+        """Return the mixture of the rows that a search uses, a sample without point masses."""
         sample = self._mixture.subsample(MAX_SEARCH_ROWS, self.random_state)
         return sample.take(point_masses(sample.keys, self.columns_)[0])
 
     def _best_sensitivity(self):
+        """Return the sensitivity with the largest leave-one-out likelihood."""
         sample, best = self._searched_mixture(), 0.0
         max_score = sample.score() + _MIN_GAIN * sample.share
         log_density = sample.log_density_on_scale(sample.keys)
@@ -485,17 +500,23 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     @property
     def _mixture(self):
+        """The density, with all that was fitted."""
         scale, factors = self._scale, self.local_factors_
         return KernelMixture(
-            scale.apply(self.keys_), self.key_weights_, self.kernel_, self.columns_,
-            self.bandwidth_, scale, getattr(self, "background_", None),
+            scale.apply(self.keys_),
+            self.key_weights_,
+            self.kernel_,
+            self.columns_,
+            self.bandwidth_,
+            scale,
+            getattr(self, "background_", None),
             None if factors.min() == factors.max() == 1 else factors,
-        )  # fmt: skip
+        )
 
 
 def check_density_kernel(name, kernel):
-    """Return a copy of the kernel that a parameter names; refuse all but positive ones."""
-    # A copy: changing the parameter later must not change a fitted estimator.
+    """Return the kernel of the parameter `name`; raise ValueError unless it is positive."""
+    # It is a copy, since changing the parameter later must not change a fitted estimator.
     resolved = as_kernel(clone(kernel, safe=False))
     if not isinstance(resolved, SmoothingKernel) or resolved.signed:
         why = "takes negative values" if resolved.signed else "is no smoothing kernel"
@@ -507,7 +528,11 @@ def check_density_kernel(name, kernel):
 
 
 def check_bounds(bounds, columns, keys, names):
-    """Return the bounds of each column, (n_features, 2), or None where no column has any."""
+    """Return the bounds of each column, (n_features, 2), or None if no column has any.
+
+    `bounds` is the parameter as it was passed. Raises ValueError if it is not valid, or if rows
+    `keys` of named columns are outside.
+    """
     n_features = len(columns.kinds)
     pairs = [None] * n_features if bounds is None else bounds
     if _is_pair(bounds):

@@ -46,9 +46,10 @@ from ._errors import ErrorSettings
 from ._fitted_smoother import FittedSmoother, counts_of, stored_smoother, weighed
 from ._robust import doubts_of_robustness, robustness, with_mean_weight_1
 
-# Rows of which the first is predicted when there was no search for a bandwidth.
+# If no bandwidth was searched, the first row is predicted from this many rows, so that a kernel
+# or a bandwidth that fails does so in `fit`.
 _CHECKED_ROWS = 2**12
-# Attributes of a search, which are removed before another.
+# Attributes that a search sets, which are removed before the next search.
 _CHOSEN = {"bandwidth_search_", "criterion_value_", "relevance_"}
 
 
@@ -82,9 +83,15 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     )
     _builders = (("FittedSmoother", stored_smoother), ("AverageOfDegrees", stored_smoother))
     _views = (
-        "keys_", "values_", "key_weights_", "kernel_", "bandwidth_", "degree_", "n_neighbors_",
+        "keys_",
+        "values_",
+        "key_weights_",
+        "kernel_",
+        "bandwidth_",
+        "degree_",
+        "n_neighbors_",
         "robustness_weights_",
-    )  # fmt: skip
+    )
     keys_, values_ = _field("keys"), _field("values")
     key_weights_ = _field("errors.given_weights", may_be_none=True)
     kernel_, bandwidth_, degree_ = _field("kernel"), _field("bandwidth"), _field("degree")
@@ -353,7 +360,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return terms
 
     def _check_kernel(self):
-        # A copy: changing the parameter later must not change a fitted estimator.
+        """Return a copy of the kernel; raise ValueError if it does not serve the fit."""
+        # It is a copy, since changing the parameter later must not change a fitted estimator.
         kernel = as_kernel(clone(self.kernel, safe=False))
         if self.degree not in ("auto", 0):
             refuse_signed(kernel, self.kernel)
@@ -366,6 +374,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return kernel
 
     def _report(self):
+        """Return the report of a fit to its callbacks."""
         y = functools.partial(targets_at, self, slice(None))
         return Report(self, X=self.keys_, y=y, metadata={"sample_weight": self.key_weights_})
 

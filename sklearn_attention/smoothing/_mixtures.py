@@ -1,4 +1,14 @@
-"""Mixtures of kernels around rows, plain or given features: densities, distributions, draws."""
+"""Mixtures of kernels around the training rows: densities, distributions, draws.
+
+Terms of this module:
+
+* The **keys** are the training rows, mapped to the `Scale` on which kernels compare them. An
+  **image** of a row is its mirror image in a bound; the kernels of images keep the mass inside.
+* The **background** is a wide density with the mass of one further row, for rows unlike all
+  others.
+* A mixture **given features** weights the keys by the kernel between their features and those
+  of a query; its center may differ from query to query.
+"""
 
 import functools
 import math
@@ -30,46 +40,49 @@ from ..kernels._product_kernel import mixed_kernel
 # as rows of one bandwidth; factors above 4 and below 1/4 are rounded to powers of 2.
 _STEPS_PER_OCTAVE, _FINE_OCTAVES = 8, 2
 
-# Steps of the table of a kernel's density. The error of a cubic spline falls with their fourth
-# power; with 2^13 steps it is below 1e-10 of the peak.
-_STEPS = 2**13
-# The table of a kernel without bounded support ends where the kernel is this small.
-_NEGLIGIBLE = 1e-18
-_MAX_SUPPORT = 1e3
-# Pairs of a query, or of a query's quantile, and a key whose weights are in memory at a time.
+# Number of steps in the table of a kernel's density. The error of a cubic spline falls with the
+# fourth power of this number; with 2^13 steps it is below 1e-10 of the peak.
+_N_STEPS = 2**13
+# The table of a kernel without bounded support ends at the distance where the kernel times the
+# distance is this small. Kernels that are larger beyond the second distance are refused.
+_NEGLIGIBLE, _MAX_SUPPORT = 1e-18, 1e3
+# Maximum number of pairs of a query (or one of its quantiles) and a key in memory at a time.
 _BLOCK_PAIRS = 2 * IN_CACHE
-# Differences of larger logarithms have too few digits.
+# Largest absolute logarithm whose differences from others have enough digits.
 _MAX_LOG = 1e5
 
 
 class KernelDistribution:
     """Distribution function of a positive smoothing kernel, and its inverse.
 
-    In closed form for the Gaussian kernel, else from a table of the density.
+    It has a closed form for the Gaussian kernel, and is tabulated for all others.
     """
 
     def __init__(self, kernel):
         self.support = effective_support(kernel)
         self._is_gaussian = type(kernel) is Gaussian
         if not self._is_gaussian:
-            self._grid = np.linspace(0, self.support, _STEPS + 1)
+            self._grid = np.linspace(0, self.support, _N_STEPS + 1)
             density = CubicSpline(self._grid, kernel.profile(self._grid**2))
-            self._mass = density.antiderivative()
-            self._half = np.maximum.accumulate(self._mass(self._grid))
+            # The mass of one half of the kernel, between 0 and a distance.
+            self._mass_below = density.antiderivative()
+            self._mass_on_grid = np.maximum.accumulate(self._mass_below(self._grid))
 
     def cdf(self, u):
         """Compute the probability of being at most `u`."""
         if self._is_gaussian:
             return ndtr(u)
-        mass = self._mass(np.minimum(np.abs(u), self.support)) / self._half[-1]
+        distance = np.minimum(np.abs(u), self.support)
+        mass = self._mass_below(distance) / self._mass_on_grid[-1]
         return 0.5 + 0.5 * np.copysign(np.clip(mass, 0, 1), u)
 
     def ppf(self, probability):
         """Compute the quantile, where the distribution function has a given value."""
         if self._is_gaussian:
             return ndtri(probability)
-        mass = np.abs(2 * np.asarray(probability) - 1) * self._half[-1]
-        return np.copysign(np.interp(mass, self._half, self._grid), probability - 0.5)
+        mass = np.abs(2 * np.asarray(probability) - 1) * self._mass_on_grid[-1]
+        distance = np.interp(mass, self._mass_on_grid, self._grid)
+        return np.copysign(distance, probability - 0.5)
 
     def draw(self, random_state, shape):
         """Draw independent numbers from the kernel."""
@@ -101,7 +114,7 @@ class Scale:
 
     @property
     def scaled_bounds(self):
-        """The bounds on the scale."""
+        """The bounds of the columns on the scale, (n_features, 2); None without any."""
         if not self.log_columns:
             return self.bounds
         bounds = self.bounds.copy()
@@ -110,7 +123,7 @@ class Scale:
         return bounds
 
     def clip(self, rows):
-        """Return rows moved into the bounds, and True (n,) for those that were inside."""
+        """Move rows into the bounds; return them, and True (n,) for those that were inside."""
         if self.bounds is None:
             return rows, True
         low, high = self.bounds.T
@@ -133,7 +146,7 @@ class Scale:
         return np.stack(columns, axis=1) if self.log_columns else Z
 
     def log_slopes(self, rows):
-        """Compute the logarithm of the volume on the scale per unit of volume, (n,)."""
+        """Compute log |dz / dx| at rows, (n,): how much the scale stretches a small volume."""
         log_slopes = 0.0 * rows[:, 0]
         for j, sign, bound, offset in self.log_columns:
             log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)
@@ -144,21 +157,26 @@ class Scale:
 class KernelMixture:
     r"""Kernels around the keys, and a wide background with the mass of one row.
 
-    :math:`f(z) = \sum_i w_i \prod_j K((z_j - c - k_{ij}) / (h_j s_i)) / (h_j s_i)`, with a
-    center c that may differ from query to query: the height of a regression line if keys are
-    its residuals. Densities, queries and draws are in the units of the rows.
+    The density of the kernels on the scale is, divided by the sum of the weights,
+
+    .. math:: f(z) = \sum_i w_i \prod_j \frac{1}{h_j s_i}
+              K\Bigl(\frac{z_j - c - k_{ij}}{h_j s_i}\Bigr)
+
+    with a center c that may differ from query to query: the height of a regression line if the
+    keys are its residuals. Densities, queries and draws are in the units of the rows.
     """
 
-    keys: Any  # (n_keys, n_columns), on the scale
-    weights: Any  # (n_keys,), or None for 1
-    kernel: Any  # of each number
-    columns: Any  # kinds of the columns of the keys
-    bandwidth: Any  # h, (n_columns,), of categories the lambda
+    keys: Any  # k, (n_keys, n_columns), on the scale
+    weights: Any  # w, (n_keys,); None for 1
+    kernel: Any  # K, the kernel of each number
+    columns: Any  # Columns: which columns of the keys are numbers, and which categories
+    bandwidth: Any  # h, (n_columns,); the lambda of a category
     scale: Scale
-    background: Any  # center and scale of each column, in the units of the rows; or None
-    row_factors: Any = None  # s, (n_keys,), on the bandwidths of numbers; None for 1
-    # For densities given features: averages of the keys by their features, and a function of
-    # features (n, n_features) to the weights of the keys, (n, n_keys).
+    # Center and scale of each column, (2, n_columns), in the units of the rows; None for none.
+    background: Any
+    row_factors: Any = None  # s, (n_keys,), factors on the bandwidths of numbers; None for 1
+    # For mixtures given features: the smoother that averages the keys by their features, and
+    # ``weigh(features)``, which returns the weights (n, n_keys) of the keys.
     averages: Any = None
     weigh: Any = None
 
@@ -174,32 +192,35 @@ class KernelMixture:
 
     @functools.cached_property
     def share(self):
-        """Mass of the background."""
+        """Mass of the background, a fraction of 1."""
         return background_share(len(self.keys), self.weights)
 
     @functools.cached_property
     def tables(self):
-        """Kernels of categories between every two levels, by column."""
+        """Kernels between every two levels, (n_levels, n_levels), by categorical column."""
         kinds, n_levels = self.columns.kinds, self.columns.n_levels
         return {
             j: level_table(kinds[j], n_levels[j], self.bandwidth[j])[0]
             for j in self.columns.categorical
         }
 
-    def wide(self, centers=0.0):
-        """Return the background around a center, or those of queries, (n,)."""
+    def background_around(self, centers=0.0):
+        """Return the `Background` around a center, or around the centers (n,) of queries."""
         center, scale = self.background
         center = np.add.outer(center, np.ravel(centers))
         return Background(center, scale, self.columns, self.scale.bounds)
 
     def take(self, rows):
-        """Return the mixture of some of the rows, at the same bandwidths."""
+        """Return the mixture of a selection of the rows, at the same bandwidths."""
         names = "keys", "weights", "row_factors"
         fields = ((name, getattr(self, name)) for name in names)
         return replace(self, **{name: None if x is None else x[rows] for name, x in fields})
 
     def subsample(self, max_rows, random_state):
-        """Return the mixture of at most `max_rows` rows, with bandwidths that these need."""
+        """Return the mixture of a sample of at most `max_rows` rows.
+
+        Its bandwidths are larger, as fewer rows need them.
+        """
         n_rows = len(self.keys)
         if n_rows <= max_rows:
             return self
@@ -208,8 +229,8 @@ class KernelMixture:
         return replace(self.take(rows), bandwidth=self._bandwidth(factor))
 
     def local_factors(self, sensitivity, log_density):
-        """Compute local factors from log-densities (n_keys,) of the keys on the scale."""
-        # A row of weight 0 may lie where no other reaches; its factor does not matter.
+        """Compute the local factors s (n_keys,) from log-densities of the keys on the scale."""
+        # A row of weight 0 may have no density at all; its factor does not matter.
         weights = np.isfinite(log_density) * (1.0 if self.weights is None else self.weights)
         log_density = np.where(weights == 0, 0.0, log_density)
         logs = sensitivity * (np.average(log_density, weights=weights) - log_density)
@@ -220,7 +241,11 @@ class KernelMixture:
     # Densities
 
     def log_density(self, rows, features=None, centers=0.0):
-        """Compute log-densities of rows (n, n_columns), -inf where the density is 0."""
+        """Compute log-densities of rows (n, n_columns), -inf where the density is 0.
+
+        The density is that given `features` (n, n_features), if they are passed, around
+        `centers`, a number or one for each row.
+        """
         rows, is_inside = self.scale.clip(rows)
         is_inside &= (rows[:, self.columns.categorical] >= 0).all(axis=1)
         centers_of_rows = np.reshape(centers, (-1, 1))
@@ -232,7 +257,7 @@ class KernelMixture:
         return np.where(is_inside, self._mix(rows, log_kernels, centers), -np.inf)
 
     def log_density_on_scale(self, Z):
-        """Compute log-densities at points of the scale, per unit of its volume."""
+        """Compute log-densities at points Z of the scale, per unit of volume on the scale."""
         rows = self.scale.invert(Z)
         return self.log_density(rows) - self.scale.log_slopes(rows)
 
@@ -248,15 +273,23 @@ class KernelMixture:
         return float(np.average(self.left_out(), weights=self.weights))
 
     def _mix(self, rows, log_kernels, centers=0.0):
-        """Add the background to log-densities per unit of the scale's volume."""
+        """Return log-densities of rows, with the background.
+
+        `log_kernels` (n,) are those of the kernels alone, per unit of volume on the scale.
+        """
         log_density = log_kernels + self.scale.log_slopes(rows)
         if self.background is None:
             return log_density
-        log_background = self.wide(centers).log_density(rows) + np.log(self.share)
+        log_background = self.background_around(centers).log_density(rows) + np.log(self.share)
         return np.logaddexp(log_density + np.log1p(-self.share), log_background)
 
     def _log_density_given(self, images, features):
-        """Compute log-densities of images of targets by the kernels, given features."""
+        """Compute log-densities of targets by the kernels, given features, (n,).
+
+        They are ratios of sums over the keys: the joint kernel of features and target over the
+        kernel of features. Where their logarithms have too few digits, or the kernel is signed,
+        all pairs are summed.
+        """
         log_density, is_exact = np.empty(len(features)), np.zeros(len(features), dtype=bool)
         if self.averages.kernel.signed is False:
             keys, options = self.averages.keys, {"sample_weight": self.weights, "empty": "nan"}
@@ -276,16 +309,21 @@ class KernelMixture:
         return log_density
 
     def _log_sums(self, images, features=None, *, leave_one_out=False):
-        """Compute log-sums of the kernels at images of the queries, given features or not."""
+        """Compute log-sums of the kernels at images of the queries, (n,).
+
+        Kernels are multiplied by those of `features` (n, n_features), if they are passed.
+        """
         log_sums = []
         for rows, kernel, divisors, weights, log_volume in self._groups():
             keys, queries = self.keys[rows], images
             if features is not None:
                 n, n_all = features.shape[1], features.shape[1] + keys.shape[1]
-                kernel = ProductKernel([
-                    ("features", self.averages.kernel, list(range(n))),
-                    ("target", kernel, list(range(n, n_all))),
-                ])  # fmt: skip
+                kernel = ProductKernel(
+                    [
+                        ("features", self.averages.kernel, list(range(n))),
+                        ("target", kernel, list(range(n, n_all))),
+                    ]
+                )
                 divisors = np.append(self.averages.divisors, divisors)
                 keys = np.hstack([self.averages.keys, keys])
                 queries = [np.hstack([features, image]) for image in images]
@@ -300,7 +338,11 @@ class KernelMixture:
         return functools.reduce(np.logaddexp, log_sums)
 
     def _groups(self):
-        """Yield rows of one factor, and their kernel, divisors, weights and log-volume."""
+        """Yield groups of keys with equal local factors.
+
+        Each has the positions of the keys, their kernel, the divisors of the columns, the
+        weights, and the logarithm of the product of the bandwidths.
+        """
         columns, factors = self.columns, self.row_factors
         masks = [(1.0, slice(None))]
         if factors is not None:
@@ -318,7 +360,10 @@ class KernelMixture:
             yield rows, kernel, columns.divisors(bandwidth), weights, log_volume
 
     def _images(self, Z):
-        """Return points, and their mirror images in bounds as far as a kernel reaches."""
+        """Return points of the scale, and their images in the bounds within a kernel's support.
+
+        It is a list of arrays (n, n_columns).
+        """
         if self.scale.bounds is None:
             return [Z]
         factor = 1.0 if self.row_factors is None else self.row_factors.max()
@@ -326,7 +371,7 @@ class KernelMixture:
         return list(reflections(Z, self.scale.scaled_bounds, distances))
 
     def _bandwidth(self, factor):
-        """Return bandwidths of numbers times a factor, and lambdas."""
+        """Return the bandwidths, of which those of numbers are multiplied by a factor."""
         return np.where(self.columns.is_numeric, factor, 1.0) * self.bandwidth
 
     # Distributions
@@ -340,13 +385,14 @@ class KernelMixture:
             yield rows, self.weigh(features[rows])
 
     def cdf(self, rows, weights=None, centers=0.0):
-        """Compute probabilities of at most each row (n, n_columns), from 0 to 1.
+        """Compute the distribution function at rows (n, n_columns), from 0 to 1.
 
-        `weights` (n, n_keys) are those of the keys for each query, by default their own.
+        `weights` (n, n_keys) are those of the keys for each row; by default the mixture's.
         """
         rows, _ = self.scale.clip(rows)
         Z = self.scale.apply(rows)
-        if weights is None:  # rows and keys may be partitions, and factors travel with the keys
+        if weights is None:
+            # Rows and keys may be in partitions, so local factors are a further column of keys.
             keys = self.keys
             if self.row_factors is not None:
                 Z = np.column_stack([Z, Z[:, 0]])
@@ -357,13 +403,16 @@ class KernelMixture:
         else:
             probability = np.vecdot(weights, self._masses(Z, self.keys, centers))
         if self.background is not None:
-            background = self.share * self.wide(centers).cdf(rows)
+            background = self.share * self.background_around(centers).cdf(rows)
             probability = (1 - self.share) * probability + background
         is_known = (rows[:, self.columns.categorical] >= 0).all(axis=1)
         return np.where(is_known, probability.clip(0, 1), 0.0)
 
     def _masses(self, Z, keys, centers=0.0):
-        """Compute the mass of each key's kernel that is at most each query, (n, n_keys)."""
+        """Compute the mass of each key's kernel below each query, (n, n_keys).
+
+        Further columns of the keys are factors on the bandwidths.
+        """
         columns, bounds = self.columns, self.scale.scaled_bounds
         factors, masses = keys[:, len(columns.kinds) :].prod(axis=1), 1.0
         for j in columns.numeric:
@@ -389,7 +438,10 @@ class KernelMixture:
         return masses
 
     def quantiles(self, weights, probability, centers):
-        """Compute quantiles (n, n_probabilities) of a target, by weights (n, n_keys)."""
+        """Compute quantiles of a target by weights (n, n_keys) of the keys for each query.
+
+        Returns (n, n_probabilities); `centers` (n,) are those of the queries.
+        """
         rows, centers = np.arange(len(weights))[:, None], centers[:, None]
         margin = self.distribution.support * self.bandwidth[0]
         low, high = centers + self.keys.min() - margin, centers + self.keys.max() + margin
@@ -412,7 +464,7 @@ class KernelMixture:
         return np.where(np.isnan(weights[:, :1]), np.nan, y)
 
     def draw(self, random_state, keys, centers=0.0):
-        """Draw a row around each of the keys at positions (n,); NaN for position -1."""
+        """Draw a row around each of the keys at positions `keys` (n,); NaN for position -1."""
         numeric = self.columns.numeric
         Z = np.array(self.keys[keys]) + np.reshape(centers, (-1, 1)) * self.columns.is_numeric
         factors = 1.0 if self.row_factors is None else self.row_factors[keys, None]
@@ -429,20 +481,21 @@ class KernelMixture:
         if self.background is not None:
             wide = np.flatnonzero(random_state.uniform(size=len(keys)) < self.share)
             centers = np.broadcast_to(centers, len(keys))[wide]
-            rows[wide] = self.wide(centers).draw(random_state, len(wide))
+            rows[wide] = self.background_around(centers).draw(random_state, len(wide))
         rows[keys < 0] = np.nan
         return rows
 
 
-def draw_positions(weights, shares):
-    """Return the key (n, n_draws) at which each row's cumulated weights pass its shares of all.
+def draw_positions(weights, uniform):
+    """Draw keys for each query, with probabilities in proportion to weights (n, n_keys).
 
-    -1 where the weights are NaN.
+    Returns the positions of the keys, (n, n_draws), by inversion of `uniform` numbers of the
+    same shape; -1 where the weights are NaN.
     """
-    positions = np.full(shares.shape, -1)
+    positions = np.full(uniform.shape, -1)
     for i, cumulated in enumerate(np.cumsum(weights, axis=1)):
         if not np.isnan(cumulated[-1]):
-            positions[i] = np.searchsorted(cumulated, shares[i] * cumulated[-1], side="right")
+            positions[i] = np.searchsorted(cumulated, uniform[i] * cumulated[-1], side="right")
     return positions
 
 

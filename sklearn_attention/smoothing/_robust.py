@@ -1,4 +1,9 @@
-"""Weights of rows by their residuals, so that outliers among the targets do not count."""
+"""Robust weights: rows with large residuals count less, or not at all.
+
+The weight of a row with the leave-one-out residual r is Tukey's bisquare
+``(1 - (r / (c s))^2)^2`` for ``|r| < c s``, and 0 beyond; s is the local scale of residuals, an
+S-estimate (Rousseeuw and Yohai 1984) in a window around the row.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -10,30 +15,32 @@ from ..kernels._product_kernel import mixed_kernel
 from ._errors import widened
 from ._fitted_smoother import FittedSmoother, counts_of, weighed
 
-# Residuals of at least this many local standard deviations have weight 0: averages of normal
+# The factor c: residuals of at least this many local scales have weight 0. Averages of normal
 # targets then keep 96 % of their efficiency.
 _CUTOFF = 5.0
-# The bisquare loss is bounded beyond the first number of scales. Its mean is the second number,
-# one half, at the standard deviation of normal errors, so that up to half of all errors may be
-# of any size (Rousseeuw and Yohai 1984).
-_BEND, _BREAKDOWN = 1.5476, 0.5
-# Number of steps from the median to this scale; they stop short if most rows are outliers.
-_STEPS = 8
-# A local scale is computed from this number times the square root of the number of rows.
+# The bisquare loss of the S-estimate is constant beyond the first number of scales, and the
+# scale is where the mean loss is the second number. For normal errors it is the standard
+# deviation, and up to half of all errors may be of any size (Rousseeuw and Yohai 1984).
+_LOSS_CUTOFF, _BREAKDOWN_POINT = 1.5476, 0.5
+# Number of steps of the iteration for the scale, which starts at the median.
+_N_STEPS = 8
+# A window for a local scale has at least this number times the square root of the number of
+# rows.
 _ROWS_OF_SCALES = 3.0
 # Maximum number of rows for which the weights of all pairs are kept in memory.
 _MAX_PAIRED_ROWS = 2000
-# Number of times that the bandwidth is chosen, and rows are weighted by their errors at it.
-_PASSES = 3
-# If a target has at most this many different values, its rare values are no errors: robust
-# weights made the errors of counts 7 % larger, and doubled those of flags and of rain.
+# Number of times that the bandwidth is chosen, and rows are weighted by their residuals at it.
+_N_PASSES = 3
+# Rare values are taken for data, not for errors, if a target has at most this many different
+# values: robust weights made the errors of counts 7 % larger, and doubled those of flags and of
+# rain.
 _FEW_VALUES = 12
-# Errors this small relative to the targets are rounding.
+# Residuals that are smaller than this, relative to the largest target, are rounding.
 _ROUNDING = 1e-12
 
 
 def doubts_of_robustness(rows):
-    """Yield warnings about targets whose rare values `robust` takes for outliers."""
+    """Yield warnings about targets whose rare values robust=True takes for outliers."""
     for target in rows.values[counts_of(rows.X, rows.sample_weight) > 0].T:
         (values, counts), n = np.unique(target, return_counts=True), len(target)
         if 1 < len(values) <= min(_FEW_VALUES, n / 2) or n / 2 < counts.max() < n:
@@ -45,11 +52,11 @@ def doubts_of_robustness(rows):
 
 
 def robustness(rows, rule, kernel):
-    """Compute weights (n_samples,) of rows by their errors, with which a bandwidth is chosen.
+    """Compute the robust weights (n_samples,) of rows, from 0 to 1.
 
-    The weight is ``b_i = max(1 - (r_i / (c s_i))^2, 0)^2`` with leave-one-out errors r_i of the
-    weighted rows and their local scale s_i. The rule chooses the bandwidth; the kernel compares
-    numeric columns.
+    Each pass chooses a bandwidth by the rule for rows with the weights of the pass before, and
+    computes new weights from the leave-one-out residuals at it. The kernel compares the numeric
+    columns.
     """
     n_rows = np.count_nonzero(counts_of(rows.X, rows.sample_weight))
     if n_rows < 2:
@@ -58,16 +65,19 @@ def robustness(rows, rule, kernel):
             f"weight, got n_samples={n_rows}: pass more rows, or robust=False."
         )
     scales, weights = _Scales(rows, kernel), None
-    for _ in range(_PASSES):
+    for _ in range(_N_PASSES):
         weighted = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
         choice = rule.choose(weighted.without_outliers(), kernel)
         smoother = _smoother(weighted, kernel, choice.bandwidth, choice.n_neighbors)
-        weights = scales.weights(smoother.errors.loo_residuals)
+        weights = scales.robust_weights(smoother.errors.loo_residuals)
     return weights
 
 
 def with_mean_weight_1(rows):
-    """Return the rows for a rule of thumb, which takes the sum of weights for their number."""
+    """Return the rows with weights of mean 1.
+
+    Rules of thumb take the sum of the weights for the number of rows.
+    """
     if rows.sample_weight is None:
         return rows
     mean = rows.sample_weight[rows.sample_weight > 0].mean()
@@ -75,9 +85,9 @@ def with_mean_weight_1(rows):
 
 
 class _Scales:
-    """Local scales of errors, for which rows have their own weights.
+    """Local scales of residuals, in windows around each row.
 
-    The windows are those of a rule of thumb, which depends on neither errors nor outliers.
+    The windows are those of a rule of thumb, which depends on no target.
     """
 
     def __init__(self, rows, kernel):
@@ -88,43 +98,52 @@ class _Scales:
         self.counts = smoother.counts
         n_rows = np.count_nonzero(self.counts)
         wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
-        largest = np.abs(smoother.table).max(axis=0)
-        self.min_scale = _ROUNDING * largest + np.finfo(float).tiny
-        self.around = partial(wide.average, smoother.keys)
+        max_target = np.abs(smoother.table).max(axis=0)
+        self.min_scale = _ROUNDING * max_target + np.finfo(float).tiny
+        # Averages values (n, n_values) of the rows in the window around each row.
+        self.average = partial(wide.average, smoother.keys)
         if len(self.counts) <= _MAX_PAIRED_ROWS:
-            self.around = wide.weights(smoother.keys).__matmul__
+            self.average = wide.weights(smoother.keys).__matmul__
 
-    def weights(self, errors):
-        """Return the robustness weights of rows with these errors; 1 if an error is NaN."""
-        is_known = ~np.isnan(errors).any(axis=1)
-        sizes = np.where(is_known[:, None], np.abs(errors), 0.0)
-        scales = self.local(np.where(sizes > self.min_scale, sizes, 0.0), is_known)
-        largest = np.minimum((sizes / (_CUTOFF * scales)).max(axis=1), 1.0)
-        return np.where(is_known, np.square(1 - np.square(largest)), 1.0)
+    def robust_weights(self, residuals):
+        """Return the robust weights of rows with residuals (n, n_outputs); 1 for a NaN.
 
-    def local(self, sizes, is_known):
-        """Compute local scales (n, n_outputs) of absolute errors."""
+        With several outputs, the residual counts that is largest in units of its scale.
+        """
+        is_known = ~np.isnan(residuals).any(axis=1)
+        sizes = np.where(is_known[:, None], np.abs(residuals), 0.0)
+        scales = self.scales(np.where(sizes > self.min_scale, sizes, 0.0), is_known)
+        max_ratio = np.minimum((sizes / (_CUTOFF * scales)).max(axis=1), 1.0)
+        return np.where(is_known, np.square(1 - np.square(max_ratio)), 1.0)
+
+    def scales(self, sizes, is_known):
+        """Compute the local scale around each row, (n, n_outputs).
+
+        `sizes` (n, n_outputs) are absolute residuals, 0 for rounding, and `is_known` (n,) is
+        False for rows without a residual, which are left out.
+        """
         is_known = is_known[:, None].astype(np.float64)
-        share = self.around(is_known)
-        # No row around a row without an error may have one.
-        share = np.where(share > 0, share, 1.0)
+        weight_of_known = self.average(is_known)
+        # If no row of the window has a residual, the averages are 0.
+        weight_of_known = np.where(weight_of_known > 0, weight_of_known, 1.0)
 
-        def around(values):
-            return self.around(is_known * values) / share
+        def average(values):
+            return self.average(is_known * values) / weight_of_known
 
-        # Scales grow from the median, and stop too early if most rows are outliers.
+        # The iteration starts at the median of all rows. If most rows of a window are outliers,
+        # it stops before it has reached their scale.
         scales = np.maximum([self._median(column) for column in sizes.T], self.min_scale)
-        for _ in range(_STEPS):
-            squares = np.square(np.minimum(sizes / (_BEND * scales), 1.0))
-            factor = np.sqrt(around(1 - (1 - squares) ** 3) / _BREAKDOWN)
+        for _ in range(_N_STEPS):
+            squares = np.square(np.minimum(sizes / (_LOSS_CUTOFF * scales), 1.0))
+            factor = np.sqrt(average(1 - (1 - squares) ** 3) / _BREAKDOWN_POINT)
             scales = np.maximum(scales * factor, self.min_scale)
-        # If most errors nearby are 0, they do not tell how large the others may be.
-        is_exact = around((sizes == 0).astype(np.float64)) > _BREAKDOWN
+        # If most residuals of a window are 0, they do not tell how large the others may be.
+        is_exact = average((sizes == 0).astype(np.float64)) > _BREAKDOWN_POINT
         mean = np.average(sizes, axis=0, weights=self.counts)
         return np.maximum(np.where(is_exact, mean, scales), self.min_scale)
 
     def _median(self, sizes):
-        """Return the weighted median of the sizes that are not 0; 0 if all are."""
+        """Return the weighted median of the sizes (n,) that are not 0; 0 if all are 0."""
         is_counted = (sizes > 0) & (self.counts > 0)
         if not is_counted.any():
             return 0.0
@@ -133,10 +152,15 @@ class _Scales:
 
 
 def _smoother(rows, kernel, bandwidth, n_neighbors=None):
-    """Return the smoother of rows at a bandwidth."""
-    kernel = mixed_kernel(kernel, rows.columns, bandwidth)
-    members = ((rows.degree, bandwidth, 1.0),)
+    """Return the `FittedSmoother` of rows at a bandwidth."""
     return FittedSmoother(
-        rows.X, rows.values, rows.sample_weight, kernel, rows.columns, members, n_neighbors,
-        rows.empty, rows.algorithm,
-    )  # fmt: skip
+        rows.X,
+        rows.values,
+        rows.sample_weight,
+        kernel=mixed_kernel(kernel, rows.columns, bandwidth),
+        columns=rows.columns,
+        member_fields=((rows.degree, bandwidth, 1.0),),
+        n_neighbors=n_neighbors,
+        empty=rows.empty,
+        algorithm=rows.algorithm,
+    )

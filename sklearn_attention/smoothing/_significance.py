@@ -1,4 +1,9 @@
-"""Bootstrap test of whether a smoother depends on a feature."""
+"""Bootstrap test of whether a smoother depends on a feature.
+
+The null hypothesis for feature j is the smoother at a bandwidth at which j has no effect. The
+test compares, for each output, the ratio of its squared leave-one-out residuals to those of the
+smoother in use; `Significance` tells the method to users.
+"""
 
 from typing import Any, NamedTuple
 
@@ -8,10 +13,11 @@ from .._blocks import blocks_of_queries
 from .._column_stats import replace_zeros
 from ..kernels._product_kernel import mixed_kernel
 
-# The draws of a feature end when this many have had a larger ratio than the data (Besag and
+# The draws of a feature end when this many have had at least the ratio of the data (Besag and
 # Clifford 1991): p-values above 0.1 have a relative standard error of 22 %.
-_ENOUGH = 20
-# Errors below this share of the largest target are rounding; exact fits have about 1e-14.
+_MAX_LARGER_DRAWS = 20
+# Residuals that are smaller than this, relative to the largest target, are rounding. Exact fits
+# have residuals of about 1e-14.
 _ROUNDING = 1e-12
 
 
@@ -59,12 +65,23 @@ class Significance(NamedTuple):
 
 
 def feature_significance(smoother, n_resamples, random_state, choose_again, progress):
-    """Test every feature of the smoother of a regressor.
+    """Test every feature of the smoother of a regressor; return a `Significance`.
 
-    ``choose_again(values)`` returns the smoother of other targets, (n_samples, n_outputs); it
-    is None if nothing about the smoother was chosen by the targets.
+    Parameters
+    ----------
+    smoother : FittedSmoother
+        The smoother in use.
+    n_resamples : int
+        Maximum number of draws for each feature.
+    random_state : RandomState
+        Draws the signs of the wild bootstrap.
+    choose_again : callable or None
+        ``choose_again(values)`` returns the smoother that a fit chooses for other targets,
+        (n_samples, n_outputs). None if the targets chose nothing.
+    progress : Progress
+        Shows the number of draws.
     """
-    # In units that are powers of two, so that squares neither overflow nor vanish.
+    # The unit of targets is a power of two, so that squares neither overflow nor vanish.
     exponent = np.frexp(np.abs(smoother.table).max())[1]
     table = np.ldexp(smoother.table, -exponent)
     statistics, p_values, n_features = [], [], len(smoother.columns.kinds)
@@ -73,56 +90,68 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         with np.errstate(over="ignore", under="ignore"):
             statistic = np.ldexp(_statistic(smoother, table, j, unit), 2 * (exponent - unit))
         statistics.append(statistic)
-        without = _without(smoother, j).of_rows(smoother)
-        null, left_out = (np.ldexp(x, -exponent) for x in (without.fitted, without.left_out))
-        errors = table - left_out  # in-sample errors would be smaller than the noise is
+        # Targets are drawn from the null hypothesis: its predictions, plus its leave-one-out
+        # residuals with random signs (in-sample residuals would be smaller than the noise).
+        null = _without(smoother, j).of_rows(smoother)
+        fitted, left_out = (np.ldexp(x, -exponent) for x in (null.fitted, null.left_out))
+        residuals = table - left_out
         signs = random_state.choice([-1.0, 1.0], size=(len(table), n_resamples))
-        observed, drawn = _ratios(smoother, j).mean(), np.empty(0)
+        observed, drawn = _residual_ratios(smoother, j).mean(), np.empty(0)
         if choose_again is None:
             for block in blocks_of_queries(n_resamples, table.size):
-                values = null[:, None] + errors[:, None] * signs[:, block, None]
-                ratios = _ratios(smoother.replace(values=values.reshape(len(table), -1)), j)
-                drawn = np.append(drawn, ratios.reshape(values.shape[1:]).mean(axis=1))
+                draws = fitted[:, None] + residuals[:, None] * signs[:, block, None]
+                of_draws = smoother.replace(values=draws.reshape(len(table), -1))
+                ratios = _residual_ratios(of_draws, j).reshape(draws.shape[1:])
+                drawn = np.append(drawn, ratios.mean(axis=1))
         else:
             for n_drawn, sign in enumerate(signs.T, 1):
-                chosen = choose_again(null + errors * sign[:, None])
-                drawn = np.append(drawn, _ratios(chosen, j).mean())
+                chosen = choose_again(fitted + residuals * sign[:, None])
+                drawn = np.append(drawn, _residual_ratios(chosen, j).mean())
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
                 progress.update(j * n_resamples + n_drawn, state)
-                if (drawn >= observed).sum() == _ENOUGH:
+                if (drawn >= observed).sum() == _MAX_LARGER_DRAWS:
                     break
-        n_larger, n_more = np.sum(drawn >= observed), int(len(drawn) == n_resamples)
-        # Where draws ended early, the last of them had a larger ratio.
-        p_values.append((n_larger + n_more) / (len(drawn) + n_more))
+        # The data count as one draw more, unless the draws ended early.
+        n_larger, n_data = np.sum(drawn >= observed), int(len(drawn) == n_resamples)
+        p_values.append((n_larger + n_data) / (len(drawn) + n_data))
     return Significance(np.array(statistics), np.array(p_values))
 
 
-def _ratios(smoother, j):
-    """Return squared leave-one-out errors without feature j over those with it, per output."""
+def _residual_ratios(smoother, j):
+    """Return squared leave-one-out residuals without feature j over those with it.
+
+    The shape is (n_outputs,).
+    """
     smoothers = _without(smoother, j), smoother
-    errors = np.stack([each.errors.loo_residuals for each in smoothers])
-    known = (smoother.counts > 0) & np.isfinite(errors).all(axis=(0, 2))
-    # In units of the targets, so that squares do not overflow. What is rounding counts as 0.
-    errors = errors[:, known] / replace_zeros(np.abs(smoother.table).max(axis=0))
-    errors = np.where(np.abs(errors) < _ROUNDING, 0.0, errors)
-    without, with_it = np.average(errors**2, axis=1, weights=smoother.counts[known])
+    residuals = np.stack([each.errors.loo_residuals for each in smoothers])
+    is_counted = (smoother.counts > 0) & np.isfinite(residuals).all(axis=(0, 2))
+    # Residuals are in units of the largest target, so that squares do not overflow.
+    max_target = replace_zeros(np.abs(smoother.table).max(axis=0))
+    residuals = residuals[:, is_counted] / max_target
+    residuals = np.where(np.abs(residuals) < _ROUNDING, 0.0, residuals)
+    weights = smoother.counts[is_counted]
+    without, with_it = np.average(residuals**2, axis=1, weights=weights)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Errors that are all 0 are as small without the feature.
+        # If both are 0, the feature changes nothing.
         return np.nan_to_num(without / with_it, nan=1.0, posinf=np.inf)
 
 
 def _statistic(smoother, table, j, unit):
-    """Return the dependence of the smoother of a table on feature j; of slopes, per 2**unit."""
+    """Return the mean squared change of the smoother of a table along feature j, a number.
+
+    The change is the derivative, for ``2**unit`` units of a number, or the difference between
+    the levels of a category. Squares are summed over the outputs.
+    """
     if smoother.columns.kinds[j] == "numeric":
-        change = [np.ldexp(smoother.gradient(smoother.keys, table)[:, :, j], unit)]
+        changes = [np.ldexp(smoother.gradient(smoother.keys, table)[:, :, j], unit)]
     else:
-        change = _between_levels(smoother, table, j)
-    squares = sum(step**2 for step in change).sum(axis=1) / len(change)
+        changes = _level_differences(smoother, table, j)
+    squares = sum(change**2 for change in changes).sum(axis=1) / len(changes)
     return np.average(squares, weights=smoother.counts)
 
 
-def _between_levels(smoother, values, j):
-    """Return differences of predictions at each level of feature j from those at its own."""
+def _level_differences(smoother, values, j):
+    """Return predictions of the rows at each level of feature j, less those at their own."""
     predictions = smoother.predict(smoother.keys, values)
     is_j = np.arange(smoother.keys.shape[1]) == j
     moved = (np.where(is_j, level, smoother.keys) for level in np.unique(smoother.keys[:, j]))
@@ -130,7 +159,7 @@ def _between_levels(smoother, values, j):
 
 
 def _without(smoother, j):
-    """Return the smoother that does not depend on feature j."""
+    """Return the smoother at a bandwidth at which feature j has no effect."""
     columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
     smoother = smoother.without(j)
     if columns.kinds[j] != "numeric":

@@ -1,4 +1,4 @@
-"""Table of a fitted smoother."""
+"""The summary of a fitted smoother, which prints as a table."""
 
 import dataclasses
 from typing import Any
@@ -70,22 +70,22 @@ class SmootherSummary:
     p_values: Any
 
     def __str__(self):
-        chosen, stds = self.rule, np.atleast_1d(self.residual_std)
+        bandwidth, stds = self.rule, np.atleast_1d(self.residual_std)
         if self.criterion_value is not None:
-            chosen += f", criterion {self.criterion_value:.4g}"
-        about = [
+            bandwidth += f", criterion {self.criterion_value:.4g}"
+        facts = [
             ("kernel", str(self.kernel)),
             ("degree", self._degrees()),
             ("additive share", f"{self.additive_share:.2f}" if self.additive_share else "None"),
             ("rows", f"{self.n_samples}"),
-            ("bandwidth", chosen),
+            ("bandwidth", bandwidth),
             ("neighbors", f"{self.n_neighbors}"),
             ("effective degrees of freedom", f"{self.effective_dof:.1f}"),
             ("residual standard error", ", ".join(f"{std:.4g}" for std in stds)),
             ("R2", f"{self.r2:.3f}"),
             ("R2 by leave-one-out", f"{self.loo_r2:.3f}"),
         ]
-        about = [row for row in about if row[1] != "None"]
+        facts = [fact for fact in facts if fact[1] != "None"]
         columns = [
             ["feature", *self.features],
             ["kind", *self.kinds],
@@ -94,12 +94,13 @@ class SmootherSummary:
         if self.p_values is not None:
             columns.append(["p-value", *(f"{p:.3f}" for p in self.p_values)])
         return "\n".join(
-            [self.model, *_aligned(about), "", *_aligned(zip(*columns, strict=True))]
+            [self.model, *_aligned(facts), "", *_aligned(zip(*columns, strict=True))]
         )
 
     __repr__ = __str__
 
     def _degrees(self):
+        """Return the degrees as text, with their weights if there are several."""
         if len(self.degrees) == 1:
             return f"{next(iter(self.degrees))}"
         order = sorted(self.degrees, key=self.degrees.get, reverse=True)
@@ -113,12 +114,14 @@ def feature_names(model):
 
 
 def summarize(model, p_values=None):
-    """Summarize a fitted regressor."""
+    """Return the `SmootherSummary` of a fitted regressor; `p_values` are those of features."""
     smoother = model._smoother
     n_samples, weights = smoother.n_rows, smoother.key_weights
-    # The unit of weights does not matter.
+    # The mean of squares does not depend on the unit of the weights.
     squares = n_samples * mean_squares(model.residuals_, weights)
     residual_dof = n_samples - model.effective_dof_
+    # Without degrees of freedom for residuals, their standard error is unknown.
+    variance = squares / residual_dof if residual_dof > 0 else np.nan * squares
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
@@ -129,9 +132,7 @@ def summarize(model, p_values=None):
         criterion_value=getattr(model, "criterion_value_", None),
         n_neighbors=getattr(model, "n_neighbors_", None),
         effective_dof=model.effective_dof_,
-        residual_std=np.sqrt(squares / residual_dof if residual_dof > 0 else np.nan * squares)[
-            ()
-        ],
+        residual_std=np.sqrt(variance)[()],
         r2=r2_or_nan(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
         features=feature_names(model),
@@ -142,7 +143,7 @@ def summarize(model, p_values=None):
 
 
 def _aligned(rows):
-    """Return the lines of a table, with two spaces between columns."""
+    """Return the rows of a table of texts as lines with aligned columns."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

@@ -49,7 +49,7 @@ class TestLogarithms:
         kernels = logs.score_samples(sign * np.log(places + median / 2))
         kernels = np.exp(kernels) / (places[:, 0] + median / 2)
         mixture = model._mixture
-        wide = np.exp(mixture.wide().log_density(3 + sign * places))
+        wide = np.exp(mixture.background_around().log_density(3 + sign * places))
         expected = (1 - mixture.share) * kernels + mixture.share * wide
         found = np.exp(model.score_samples(3 + sign * places))
         np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -149,7 +149,7 @@ class TestBandwidth:
         kernels = ProductKernelDensity(bandwidth=model.bandwidth_).fit(X)
         queries = np.array([[0.0, 0.0], [1e3, 0.0]])
         expected = 40 * np.exp(kernels.score_samples(queries))
-        expected += np.exp(model._mixture.wide().log_density(queries))
+        expected += np.exp(model._mixture.background_around().log_density(queries))
         np.testing.assert_allclose(np.exp(model.score_samples(queries)), expected / 41)
         # Fitted again by another rule, the model forgets what the first one learned.
         model.set_params(bandwidth="scott").fit(X)
@@ -193,7 +193,7 @@ class TestSensitivity:
                     np.exp(replace(others, scale=Scale()).log_density(image))[0]
                     for image in mixture._images(mixture.keys[[i]])
                 ) * np.exp(mixture.scale.log_slopes(row)[0])
-            background = np.exp(mixture.wide().log_density(row))[0]
+            background = np.exp(mixture.background_around().log_density(row))[0]
             expected = (1 - mixture.share) * kernels + mixture.share * background
             assert found[i] == pytest.approx(np.log(expected), rel=1e-9, abs=1e-9)
 

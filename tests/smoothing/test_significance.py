@@ -138,7 +138,7 @@ def test_draws_are_smoothed_as_the_data_were(model):
 
 
 def test_draws_end_where_enough_are_larger(monkeypatch):
-    monkeypatch.setattr(_significance, "_ENOUGH", 3)
+    monkeypatch.setattr(_significance, "_MAX_LARGER_DRAWS", 3)
     rng = np.random.default_rng(7)
     X, noise = rng.uniform(-1, 1, size=(20, 1)), rng.normal(size=20)
     model, calls = NadarayaWatsonRegressor().fit(X, noise), []
