@@ -26,8 +26,8 @@ from ..kernels import Kernel
 from ._estimator import KernelSmoother
 from ._fitted_smoother import refuse_negative
 
-# For messages: what is asked, what has the classes, and the remedy.
-_FIRST = "y", "the first call of partial_fit", "name all of them there"
+# For the message about new classes: the parameter, the call that names all, and the remedy.
+_FIRST_CALL = "y", "the first call of partial_fit", "name all of them there"
 
 
 class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
@@ -148,7 +148,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         y = check_labels(y)
         self.classes_ = sorted_classes(y, classes)
         if classes is not None:
-            refuse_new_classes(y, self.classes_, *_FIRST)
+            refuse_new_classes(y, self.classes_, *_FIRST_CALL)
         weights = multiply_class_weights(sample_weight, self.class_weight, y)
         return self._store(X, indicators(y, self.classes_, bool), weights)
 
@@ -193,7 +193,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        refuse_new_classes(y, self.classes_, *_FIRST)
+        refuse_new_classes(y, self.classes_, *_FIRST_CALL)
         weights = multiply_class_weights(sample_weight, self.class_weight, y)
         return self._store(X, indicators(y, self.classes_, bool), weights, append=True)
 
@@ -216,7 +216,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """Predict probabilities of rows of numbers and codes of levels."""
         averages = self._smoother.predict(X)
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
-        # The test computes averages that are in partitions.
+        # This comparison computes averages that are in partitions of Dask.
         negative = self.kernel_.signed is not False and (averages < -rounding).any()
         refuse_negative(self.kernel, negative, "a probability")
         averages = np.clip(averages, 0, None)
@@ -243,27 +243,31 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         ValueError
             If `empty` is "nan" and a query has no probabilities to choose by.
         """
-        blocks, lost = classes_of_outputs(self.predict_proba(X)), ()
-        # Other policies leave no query without a prediction.
+        blocks, rows_without_class = classes_of_outputs(self.predict_proba(X)), ()
+        # With empty="nearest" every query has probabilities.
         if self._smoother.empty == "nan":
-            lost = reduce_rows(_without_class, np.append, blocks[0], np.arange(len(blocks[0])))
-        if len(lost):
+            positions = np.arange(len(blocks[0]))
+            rows_without_class = reduce_rows(_without_class, np.append, blocks[0], positions)
+        if len(rows_without_class):
             raise ValueError(
-                f"empty='nan' leaves {len(lost)} rows of X without a class (first: row "
-                f"{lost[0]}), since no training row is near: use predict_proba, "
-                "empty='nearest' or a larger bandwidth."
+                f"empty='nan' leaves {len(rows_without_class)} rows of X without a class "
+                f"(first: row {rows_without_class[0]}), since no training row is near: use "
+                "predict_proba, empty='nearest' or a larger bandwidth."
             )
         return best_classes(blocks, self.classes_)
 
     def _check_kernel(self):
+        """Return a copy of the kernel; raise ValueError if it takes negative values."""
         kernel = super()._check_kernel()
         refuse_negative(self.kernel, kernel.signed, "a probability")
         return kernel
 
 
 def _without_class(probabilities, rows):
+    """Return the rows (n,) whose probabilities (n, n_classes) are NaN."""
     return rows[np.isnan(probabilities).any(axis=1)]
 
 
 def _listed(classes):
+    """Return the classes of each output as lists, which can be compared."""
     return [names.tolist() for names in classes_of_outputs(classes)]
