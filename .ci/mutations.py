@@ -433,19 +433,19 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_polynomial.py",
-        "(measured.scale(measured.keys[rows], more=k) for k in (0, 1))",
-        "(measured.scale(measured.keys[rows], more=k) for k in (0, 0))",
+        "window_source.bandwidth_factors(window_source.keys[rows], more=k) for k in (0, 1)",
+        "window_source.bandwidth_factors(window_source.keys[rows], more=k) for k in (0, 0)",
         "a row left out is its own neighbour",
     ),
     Mutation(
         "smoothing/_significance.py",
-        "return np.average(squares, weights=smoother.counts)",
+        "return np.average(squares, weights=smoother.row_weights)",
         "return np.average(squares)",
         "statistic without the rows' weights",
     ),
     Mutation(
         "smoothing/_significance.py",
-        "weights = smoother.counts[is_counted]",
+        "weights = smoother.row_weights[is_counted]",
         "weights = None",
         "ratio of errors without the rows' weights",
     ),
@@ -469,8 +469,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_polynomial.py",
-        "steps, queries = _STEP * ",
-        "steps, queries = 1e3 * _STEP * ",
+        "steps = _STEP * np.minimum",
+        "steps = 1e3 * _STEP * np.minimum",
         "slopes are differences over a tenth of a bandwidth",
     ),
     Mutation(

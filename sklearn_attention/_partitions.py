@@ -453,3 +453,12 @@ def _max_absolute(*tables):
         np.maximum(x.max(axis=0, initial=0.0), -x.min(axis=0, initial=0.0)) for x in tables
     ]
     return np.hstack(maxima)
+
+
+def weights_or_ones(rows, weights):
+    """Return the weights (n_rows,) of rows; 1 for each if `weights` is None."""
+    if weights is not None:
+        return weights
+    if is_partitioned(rows):
+        return np.ones_like(rows[:, 0], dtype=np.float64)
+    return np.broadcast_to(1.0, len(rows))  # takes no memory

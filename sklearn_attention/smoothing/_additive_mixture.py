@@ -53,12 +53,12 @@ class AdditiveMixture(FittedSmoother):
         """Return the mixture whose smoother of residuals has the members of another one."""
         return self.replace(residual_fields=smoother.member_fields)
 
-    def without(self, feature):
+    def without_terms_of(self, feature):
         """Return the mixture whose additive stage does not depend on a feature."""
         return self.replace(terms=self.terms.without(feature))
 
     @property
-    def local(self):
+    def is_polynomial(self):
         """True, since predictions are not averages of values."""
         return True
 
@@ -70,7 +70,7 @@ class AdditiveMixture(FittedSmoother):
     @cached_property
     def stage(self):
         """The additive stage."""
-        return AdditiveStage(self.terms, self.keys, self.counts / self.terms.weight_unit)
+        return AdditiveStage(self.terms, self.keys, self.row_weights / self.terms.weight_unit)
 
     @cached_property
     def second_stage(self):
@@ -85,7 +85,7 @@ class AdditiveMixture(FittedSmoother):
         """Weight of each member of the joint smoother of the values, and this member alone."""
         return self.joint.polynomials
 
-    def at_edge(self, X):
+    def move_to_edge(self, X):
         """Return the queries as they are: the additive stage extrapolates by itself."""
         return X, ()
 
@@ -123,7 +123,7 @@ class AdditiveMixture(FittedSmoother):
 
     def partial_residuals(self, feature):
         """Return a component at the rows plus the residuals of the stage, (n, n_outputs)."""
-        return self.component(feature, self.keys)[0] + self.residuals(self.table)
+        return self.component(feature, self.keys)[0] + self.residuals(self.values_2d)
 
     def describe_components(self):
         """Return the degrees of freedom of each feature, and its component's deviations.
@@ -136,12 +136,12 @@ class AdditiveMixture(FittedSmoother):
 
     @cached_property
     def _noise_variance(self):
-        return self.stage.noise_variance(self.table, self.key_weights)
+        return self.stage.noise_variance(self.values_2d, self.key_weights)
 
     @cached_property
     def _coefficients(self):
         """Coefficients of the stage's columns for the values, (n_columns, n_outputs)."""
-        return self.stage.coefficients(self.table)
+        return self.stage.coefficients(self.values_2d)
 
     # Predictions of queries
 
@@ -156,10 +156,12 @@ class AdditiveMixture(FittedSmoother):
         return self._mix(FittedSmoother.gradient, _slopes, X, values, shape)
 
     def _mix(self, from_joint, from_terms, X, values, shape):
-        """Mix what joint smoothers and additive terms have at queries, (n_queries, *shape).
+        """Compute predictions, or derivatives, of the mixture from those of its parts.
 
-        ``from_joint(smoother, X, values)`` and ``from_terms(terms, coefficients, shape, dtype,
-        X)`` compute it; the latter returns a list of one array.
+        ``from_joint(smoother, X, values)`` computes them for a joint smoother, and
+        ``from_terms(terms, coefficients, shape, dtype, X)`` for the additive stage. They have
+        the shape (n_queries, *shape): `shape` is (n_outputs,), or (n_outputs, n_features) for
+        derivatives, without the first number if values have one dimension.
         """
         is_fitted = values is self.values
         coefficients, dtype = self._coefficients, np.result_type(X.dtype, values.dtype)
@@ -170,7 +172,8 @@ class AdditiveMixture(FittedSmoother):
         if self.mixing_weight < 1:
             weighted.append((1 - self.mixing_weight, [from_joint(self.joint, X, values)]))
         if self.second_stage is not None:
-            # A smoother predicts its own values without reading all rows again.
+            # The second stage recognises its own array of values, and then uses what it has
+            # kept.
             residuals = self.second_stage.values if is_fitted else self.residuals(values)
             weighted.append((self.mixing_weight, [from_joint(self.second_stage, X, residuals)]))
         return weighted_sum(weighted)[0]
@@ -185,7 +188,7 @@ class AdditiveMixture(FittedSmoother):
             rows = self.joint.local_rows(X, more, without_each=without_each)
             fields = [getattr(rows, name) for name in names]
             weighted.append((1 - self.mixing_weight, fields))
-        mean, of_directions = self.stage.solve(self.table)
+        mean, of_directions = self.stage.solve(self.values_2d)
         projected = self.stage.project(X)
         predictions = mean + projected @ of_directions
         values, second_hat, left_out = predictions, 0.0, 0.0
@@ -211,25 +214,32 @@ class AdditiveMixture(FittedSmoother):
     @cached_property
     def _loo_residuals(self):
         """Leave-one-out residuals of the additive stage, (n_keys, n_outputs)."""
-        return self.stage.loo_residuals(self.table.astype(np.float64))
+        return self.stage.loo_residuals(self.values_2d.astype(np.float64))
 
-    def of_rows(self, measured):
-        """Predict the rows with and without themselves; `measured` has their windows."""
-        left_out = self.table - self._loo_residuals
-        fitted = self.table - self.residuals(self.table.astype(np.float64))
-        first = Predictions(left_out, fitted, self.stage.leverage)
-        weighted = [(self.mixing_weight, first)]
+    def predict_training_rows(self, window_source):
+        """Return the `Predictions` of the rows, with and without themselves.
+
+        Adaptive windows are those of `window_source`; see the base class.
+        """
+        # These are the predictions A y of the first stage, J y, and S (I - A) y.
+        first_stage = Predictions(
+            left_out=self.values_2d - self._loo_residuals,
+            fitted=self.values_2d - self.residuals(self.values_2d.astype(np.float64)),
+            leverage=self.stage.leverage,
+        )
+        weighted = [(self.mixing_weight, first_stage)]
         if self.mixing_weight < 1:
-            weighted.append((1 - self.mixing_weight, self.joint.of_rows(measured.joint)))
+            joint = self.joint.predict_training_rows(window_source.joint)
+            weighted.append((1 - self.mixing_weight, joint))
         if self.second_stage is not None:
-            weighted.append((self.mixing_weight, self._second_of_rows))
+            weighted.append((self.mixing_weight, self._second_stage_predictions))
         return Predictions(*weighted_sum(weighted))
 
     @cached_property
-    def _second_of_rows(self):
+    def _second_stage_predictions(self):
         """`Predictions` that the second stage adds to those of the rows by the first stage."""
-        smoother, n_outputs = self._smoother_of_residuals_and_rows, self.table.shape[1]
-        left_out, fitted, leverage = smoother.of_rows(smoother)
+        smoother, n_outputs = self._smoother_of_residuals_and_rows, self.values_2d.shape[1]
+        left_out, fitted, leverage = smoother.predict_training_rows(smoother)
         smoothed_rows = fitted[:, n_outputs:]
         leverage = leverage - np.sum(smoothed_rows * self.stage.weighted_rows, axis=1)
         left_out = self._second_left_out(left_out, slice(None))
@@ -238,7 +248,7 @@ class AdditiveMixture(FittedSmoother):
     @property
     def _smoother_of_residuals_and_rows(self):
         """The smoother S of the residuals, and of Q in further columns."""
-        values = np.column_stack([self.second_stage.table, self.stage.projected_rows])
+        values = np.column_stack([self.second_stage.values_2d, self.stage.projected_rows])
         return self.second_stage.replace(values=values)
 
     def _second_left_out(self, left_out, rows):
@@ -249,41 +259,42 @@ class AdditiveMixture(FittedSmoother):
         """
         # If row i is left out, the residuals of the first stage become r + A[:, i] a with its
         # leave-one-out residual a. The second stage is linear in r and in A = Q Q' W.
-        n_outputs = self.table.shape[1]
+        n_outputs = self.values_2d.shape[1]
         weighted_rows = self.stage.weighted_rows[rows]
         second_of_hat = np.sum(left_out[:, n_outputs:] * weighted_rows, axis=1)
         return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]
 
-    def left_out_of(self, rows, factor=1.0, gap=0):
+    def predict_left_out(self, rows, factor=1.0, gap=0):
         """Predict rows without themselves, in windows of joint smoothers wider by a factor.
 
         The `gap` is 0, since fits with a gap have no additive stage.
         """
         weighted = [(self.mixing_weight, [self._stages_left_out(rows, factor)])]
         if self.mixing_weight < 1:
-            joint = self.joint.left_out_of(rows, factor)
+            joint = self.joint.predict_left_out(rows, factor)
             weighted.append((1 - self.mixing_weight, [joint]))
         return weighted_sum(weighted)[0]
 
     def _stages_left_out(self, rows, factor=1.0):
         """Predict rows without themselves by both stages."""
-        left_out = self.table[rows] - self._loo_residuals[rows]
+        left_out = self.values_2d[rows] - self._loo_residuals[rows]
         if self.second_stage is None:
             return left_out
         if factor == 1:
-            both = self._smoother_of_residuals_and_rows.left_out_of(rows)
+            both = self._smoother_of_residuals_and_rows.predict_left_out(rows)
             return left_out + self._second_left_out(both, rows)
         # In wide windows the change of the residuals without a row is taken to be 0.
-        return left_out + self.second_stage.left_out_of(rows, factor)
+        return left_out + self.second_stage.predict_left_out(rows, factor)
 
     def with_best_weight(self):
         """Return the mixture whose weight minimises the squared leave-one-out residuals."""
-        present = np.flatnonzero(self.counts)
+        present = np.flatnonzero(self.row_weights)
         rows = evenly_spread(present, MAX_SEARCH_ROWS)
-        std = positive_std(column_stats(self.table, self.key_weights))
-        predictions = self._stages_left_out(rows), self.joint.left_out_of(rows)
-        residuals = ((self.table[rows] - left_out) / std for left_out in predictions)
-        return self.replace(mixing_weight=best_mixing_weight(*residuals, self.counts[rows]))
+        std = positive_std(column_stats(self.values_2d, self.key_weights))
+        of_stages = (self.values_2d[rows] - self._stages_left_out(rows)) / std
+        of_joint = (self.values_2d[rows] - self.joint.predict_left_out(rows)) / std
+        weight = best_mixing_weight(of_stages, of_joint, self.row_weights[rows])
+        return self.replace(mixing_weight=weight)
 
 
 def best_mixing_weight(stages, joint, weights):

@@ -35,7 +35,7 @@ from ..kernels import Kernel, SmoothingKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
-from ._fitted_smoother import FittedSmoother, refuse_negative
+from ._fitted_smoother import FittedSmoother, refuse_negative, single_member
 from ._mixtures import KernelMixture, Scale, draw_positions
 
 # Attributes that belong to the fit of one degree.
@@ -442,6 +442,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             .without_outliers()
             .compared_by(kernel)
         )
+        # Columns that the kernel does not compare are missing from these.
         self._compared = rows.columns
         # Categories alone have no line. Without a search there is no criterion for the degree.
         degrees, fits = [1 if self.degree == "auto" else self.degree], {}
@@ -547,7 +548,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             self.key_weights_,
             self.kernel_,
             self._compared,
-            ((0, self.bandwidth_, 1.0),),
+            single_member(degree=0, bandwidth=self.bandwidth_),
             n_neighbors=None,
             algorithm="auto",
             **self._kept,
@@ -555,14 +556,14 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     @property
     def _line(self):
-        """The smoother of the local line of the targets."""
+        """The local linear regression of the targets, around which mixtures are centred."""
         return FittedSmoother(
             self.keys_,
             self.values_,
             self.key_weights_,
             self.line_kernel_,
             self._compared,
-            ((1, self.line_bandwidth_, 1.0),),
+            single_member(degree=1, bandwidth=self.line_bandwidth_),
             n_neighbors=None,
             empty="nearest",
             algorithm="auto",
@@ -619,7 +620,7 @@ class _DensityLevelEffects(LevelEffects):
         self._averages, self._values = density._averages, density.values_
         self._line = density._line if density.degree_ else None
         self._kernel_std = density.target_bandwidth_ * density.target_kernel_.spread
-        present = np.flatnonzero(self._averages.counts)
+        present = np.flatnonzero(self._averages.row_weights)
         super().__init__(density.keys_, present, present, density.columns_, 1)
 
     def _errors(self, category, rows, groups):
@@ -644,6 +645,6 @@ class _DensityLevelEffects(LevelEffects):
 
 def _line_residuals(line):
     """Return the leave-one-out residuals of the line, (n_keys,); 0 for a single row."""
-    if np.count_nonzero(line.counts) < 2:
+    if np.count_nonzero(line.row_weights) < 2:
         return np.zeros(len(line.keys))
     return line.errors.loo_residuals[:, 0]

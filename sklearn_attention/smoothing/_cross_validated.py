@@ -10,13 +10,13 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 
 from .._column_stats import feature_std
+from .._partitions import weights_or_ones
 from .._validation import check_bandwidth, check_choice
 from ..attention._solve import is_degree
 from ..bandwidth._criteria import SMOOTHER_CRITERIA, judge
 from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._fitted_smoother import counts_of
 from ._regression import SmootherRegressor
 
 # Number of bandwidths that are tried with each kernel, unless the user lists them.
@@ -51,8 +51,8 @@ class _CrossValidated(SmootherRegressor):
         kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
         compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
         columns = compared.compared_by(*kernels).columns
-        units = Units.of(rows.table, rows.key_weights, of_each=True)
-        targets = units.reduce(rows.table.astype(np.float64))
+        units = Units.of(rows.values_2d, rows.key_weights, of_each=True)
+        targets = units.reduce(rows.values_2d.astype(np.float64))
         tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
         # The parameters of each candidate, the fields of its smoother, and its criterion.
         params, fields, criteria, report = [], [], [], self._report()
@@ -97,7 +97,7 @@ class _CrossValidated(SmootherRegressor):
                 "LocalPolynomialRegressor, which choose them along with the bandwidth, or "
                 "pass X as numbers."
             )
-        rows = self.smoother_.take(self.smoother_.counts > 0)
+        rows = self.smoother_.take(self.smoother_.row_weights > 0)
         rows = rows.replace(keys=rows.keys.astype(np.float64))
         if len(rows.keys) < 2:
             raise ValueError(
@@ -106,7 +106,7 @@ class _CrossValidated(SmootherRegressor):
             )
         usual = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
         usual = usual.without_outliers()
-        return rows.take(counts_of(usual.X, usual.sample_weight) > 0)
+        return rows.take(weights_or_ones(usual.X, usual.sample_weight) > 0)
 
     def _set_results(self, params, scores, ranks, best):
         """Set the attributes that tell of all candidates, and of the best one."""

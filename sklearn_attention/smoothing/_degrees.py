@@ -107,7 +107,8 @@ def averaged(smoothers, rows):
     """Average smoothers of the same rows; return the position of the heaviest, and the average.
 
     The weight of a smoother is in proportion to exp(-n c), with the number of rows n and the
-    smoother's corrected Akaike criterion c.
+    smoother's corrected Akaike criterion c. A smoother of degree 1 has all the weight if no
+    criterion is finite; it is kept at any weight, since it extrapolates for the average.
     """
     if len(smoothers) == 1:
         return 0, smoothers[0]
@@ -123,7 +124,7 @@ def averaged(smoothers, rows):
     members = [
         Member(smoother.degree, smoother.bandwidth, float(weight))
         for smoother, weight in zip(smoothers, weights, strict=True)
-        if weight or smoother.degree == 1  # the line extrapolates beyond the rows
+        if weight or smoother.degree == 1
     ]
     members.sort(key=operator.attrgetter("degree"))
     return best, smoothers[best].with_members(members)
@@ -132,27 +133,31 @@ def averaged(smoothers, rows):
 def _corrected_akaike(smoothers, rows):
     """Compute the corrected Akaike criterion of each smoother.
 
-    Returns the criteria (n_smoothers,) and the number of rows that they are computed from.
+    Returns the criteria (n_smoothers,) and the number of rows that are predicted for them.
     """
-    first, factor = smoothers[0], 1.0
-    tables = rows.X, rows.values, rows.sample_weight
-    if not first.is_in_memory:
-        # The criteria are those of a sample, with the wider bandwidths that fewer rows need.
+    # 1. Rows in partitions are represented by a sample, whose bandwidths are wider.
+    factor, tables = 1.0, (rows.X, rows.values, rows.sample_weight)
+    if not smoothers[0].is_in_memory:
         random_state = np.random.RandomState(rows.random_state)
-        n_all, tables = len(first.keys), draw(MAX_SEARCH_ROWS, random_state, *tables)
-        factor = 1 / narrower(n_all / len(tables[0]), len(rows.columns.numeric))
-    keys, table, weights = tables
-    units = Units.of(table, weights, of_each=rows.standardize)
-    table, criteria = units.reduce(table), []
-    present = np.arange(len(keys)) if weights is None else np.flatnonzero(weights)
+        tables = draw(MAX_SEARCH_ROWS, random_state, *tables)
+        ratio = len(rows.X) / len(tables[0])
+        factor = 1 / narrower(ratio, len(rows.columns.numeric))
+    keys, values, weights = tables
+    units = Units.of(values, weights, of_each=rows.standardize)
     smoothers = [
-        smoother.replace(keys=keys, values=table, key_weights=weights, factor=factor)
+        smoother.replace(
+            keys=keys, values=units.reduce(values), key_weights=weights, factor=factor
+        )
         for smoother in smoothers
     ]
+    # 2. If sums do not take linear time, some of the rows are predicted, from all rows.
+    present = np.arange(len(keys)) if weights is None else np.flatnonzero(weights)
     predicted = present
-    if any(smoother.fastest != "linear" for smoother in smoothers):
+    if any(smoother.algorithm_name != "linear" for smoother in smoothers):
         max_predicted = max(MAX_SEARCH_ROWS, MAX_PAIRS // len(keys))
         predicted = evenly_spread(present, max_predicted)
+    # 3. Squared errors are means, but the trace is a sum, which all rows have.
+    criteria = []
     for smoother in smoothers:
         scores = smoother.leave_one_out(rows=predicted).scores([1.0])
         scores = without_rounding(scores, units.size)

@@ -20,7 +20,7 @@ from scipy.spatial import KDTree
 
 from .._blocks import blocks_of_queries, evenly_spread
 from .._new_levels import LevelEffects, with_new_levels
-from .._partitions import need_all_rows
+from .._partitions import need_all_rows, weights_or_ones
 from ..bandwidth import select_bandwidth
 from ._model_error import BANDWIDTH_FACTORS, ModelError, RowDistances, row_distances
 from ._noise import Noise, autoregression
@@ -83,20 +83,20 @@ class Errors:
         return self.settings.given_weights
 
     @property
-    def given_counts(self):
+    def given_row_weights(self):
         """Weights of the rows without robustness, since outliers are targets too."""
-        return self.smoother.counts_by(self.given_weights)
+        return weights_or_ones(self.smoother.keys, self.given_weights)
 
     @cached_property
     def loo_residuals(self):
         """Values of the rows less predictions without the row and the gap, (n, n_outputs)."""
         smoother = self.smoother
         need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
-        left_out = smoother.training.left_out
+        left_out = smoother.training_predictions.left_out
         if self.settings.gap:
-            rows, left_out = np.flatnonzero(smoother.counts), left_out.copy()
-            left_out[rows] = smoother.left_out_of(rows, gap=self.settings.gap)
-        return smoother.table - left_out
+            rows, left_out = np.flatnonzero(smoother.row_weights), left_out.copy()
+            left_out[rows] = smoother.predict_left_out(rows, gap=self.settings.gap)
+        return smoother.values_2d - left_out
 
     def need_all_residuals(self, what):
         """Raise ValueError if a row cannot be predicted without itself, so has no residual."""
@@ -114,7 +114,7 @@ class Errors:
     @cached_property
     def noise(self):
         """Noise of the rows, in units of a row of mean weight; autocorrelated with a gap."""
-        counts = self.given_counts
+        counts = self.given_row_weights
         present = counts > 0
         variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
         if not self.settings.gap:
@@ -132,7 +132,7 @@ class Errors:
 
         They are 0 for rows of weight 0.
         """
-        present, standardized = self.smoother.counts > 0, np.zeros_like(self.loo_residuals)
+        present, standardized = self.smoother.row_weights > 0, np.zeros_like(self.loo_residuals)
         variances, distances = self._loo_variances
         expected = np.sqrt(variances * (1 + self.model_error.squares(distances)))
         standardized[present] = self.loo_residuals[present] / expected
@@ -161,11 +161,11 @@ class Errors:
 
     def _model_error_sizes(self, X, hat_weights):
         """Return the sizes b of the model's errors at queries, (n_queries, n_outputs)."""
-        edge, outside = self.smoother.at_edge(X)
+        edge, outside = self.smoother.move_to_edge(X)
         if not len(outside):
             return self.model_error.sizes(X, hat_weights)
         # Beyond the rows, it is the size at their edge plus the growth of the line's size.
-        line = self.smoother.line
+        line = self.smoother.extrapolating_line
         at_query, at_edge = (line.local_rows(Q[outside]).effects for Q in (X, edge))
         hat_weights = hat_weights.copy()
         hat_weights[outside] -= at_query - at_edge
@@ -188,7 +188,7 @@ class Errors:
         are not sampled get the median of the sample.
         """
         smoother, noise = self.smoother, self.noise
-        keys, rows = smoother.keys, np.flatnonzero(smoother.counts)
+        keys, rows = smoother.keys, np.flatnonzero(smoother.row_weights)
         sample = evenly_spread(np.arange(len(rows)), max(100, _MAX_PAIRS // len(rows)))
         # With an adaptive bandwidth, the next neighbour replaces the row that is left out.
         more, of_blocks = 0 if smoother.n_neighbors is None else 1, []
@@ -240,9 +240,9 @@ class Errors:
 
     @cached_property
     def mean_sizes(self):
-        """Averages of the absolute standardized residuals, and their values at the rows.
+        """Smoother of the absolute standardized residuals, and its predictions at the rows.
 
-        The latter, (n, n_outputs), are without the row itself.
+        The latter (n, n_outputs) are leave-one-out predictions.
         """
         self.need_all_residuals("heteroscedastic=True")
         sizes, smoother = np.abs(self.standardized), self.smoother.unweighted
@@ -255,12 +255,12 @@ class Errors:
             empty="nearest",
             algorithm=smoother.algorithm,
         )
-        # Categories keep their lambdas, which the kernel has.
+        # Only numbers get new bandwidths; the lambdas of categories are those of the kernel.
         bandwidth = np.where(smoother.columns.is_numeric, bandwidth, smoother.bandwidth)
         averages = smoother.replace(values=sizes, bandwidth=bandwidth, n_neighbors=None)
         averages = widened(averages, _ROWS_OF_SCALES)
-        at_rows = replace_rounding(_loo_averages(averages, sizes), sizes)
-        return WideAverages(averages, Isolation.from_smoother(averages)), at_rows
+        leave_one_out = replace_rounding(_loo_averages(averages, sizes), sizes)
+        return WideAverages(averages, Isolation.from_smoother(averages)), leave_one_out
 
     # Other errors
 
@@ -282,7 +282,7 @@ class _SmootherLevelEffects(LevelEffects):
 
     def __init__(self, errors):
         self._smoother, self._residuals = errors.smoother, errors.loo_residuals
-        present = np.flatnonzero(errors.smoother.counts)
+        present = np.flatnonzero(errors.smoother.row_weights)
         rows = errors.smoother.keys, present, present
         super().__init__(*rows, errors.smoother.columns, errors.loo_residuals.shape[1])
 
@@ -292,7 +292,7 @@ class _SmootherLevelEffects(LevelEffects):
             queries = with_new_levels(smoother.keys[group], category)
             predicted.append(smoother.take(~is_left_out).predict(queries))
         predicted = np.concatenate(predicted).reshape(len(rows), -1)
-        return smoother.table[rows] - predicted, self._residuals[rows]
+        return smoother.values_2d[rows] - predicted, self._residuals[rows]
 
     def _weights_near(self, category, X, rows):
         return self._smoother.take(rows).replace(empty="nearest").weights(X)
@@ -362,8 +362,8 @@ class WideAverages:
 def widened(smoother, n_rows):
     """Return a smoother whose averages are over at least `n_rows` rows, which count alike."""
     smoother = smoother.unweighted
-    rows = evenly_spread(np.flatnonzero(smoother.counts), _MAX_SAMPLED_ROWS)
-    scale = smoother.scale(smoother.keys[rows])
+    rows = evenly_spread(np.flatnonzero(smoother.row_weights), _MAX_SAMPLED_ROWS)
+    scale = smoother.bandwidth_factors(smoother.keys[rows])
 
     def has_enough_rows(leave_one_out, factor):
         # The mean weight of a row in its own average is one over the number of rows in it.
@@ -406,7 +406,7 @@ class Isolation:
     @classmethod
     def from_smoother(cls, smoother):
         """Return the isolation from the rows of positive weight of a smoother."""
-        return cls(smoother.scaled_rows(smoother.keys[smoother.counts > 0]))
+        return cls(smoother.scaled_rows(smoother.keys[smoother.row_weights > 0]))
 
     def excess(self, scaled_rows):
         """Return by how much distances to the nearest row exceed the usual ones, (n,)."""

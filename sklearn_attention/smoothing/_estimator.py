@@ -17,7 +17,7 @@ from .._base import warn_user
 from .._blocks import append_rows, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
-from .._partitions import is_partitioned, need_all_rows
+from .._partitions import is_partitioned, need_all_rows, weights_or_ones
 from .._report import Report
 from .._shapley import FeatureEffectsMixin
 from .._spline_ridge import SplineColumns
@@ -43,7 +43,7 @@ from ._additive import AdditiveTerms, learn_terms
 from ._additive_mixture import AdditiveMixture
 from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
 from ._errors import ErrorSettings
-from ._fitted_smoother import FittedSmoother, counts_of, stored_smoother, weighed
+from ._fitted_smoother import FittedSmoother, single_member, stored_smoother, weighed
 from ._robust import doubts_of_robustness, robustness, with_mean_weight_1
 
 # If no bandwidth was searched, the first row is predicted from this many rows, so that a kernel
@@ -149,7 +149,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     def _explain(self, X, k):
         smoother = self._smoother
         need_all_rows("explanations", smoother.keys)
-        indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)
+        indices, weights = heaviest(smoother.hat_matrix, self._read_rows(X), len(self.keys_), k)
         return Explanation(indices, weights, targets_at(self, indices))
 
     def smoother_matrix(self, X) -> np.ndarray:
@@ -170,7 +170,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         """
         smoother = self._smoother
         need_all_rows("effective weights", smoother.keys)
-        return smoother.effects(self._read_rows(X))
+        return smoother.hat_matrix(self._read_rows(X))
 
     @property
     def algorithm_(self):
@@ -179,7 +179,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         "linear": in time linear in queries and rows; "near": each query with the rows near
         it; "dense": all pairs.
         """
-        return self._smoother.fastest
+        return self._smoother.algorithm_name
 
     @property
     def _smoother(self):
@@ -192,8 +192,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if append:
             if weights is not None or self.key_weights_ is not None:
                 weights = np.ones(len(X)) if weights is None else weights
-                given_counts = self.smoother_.errors.given_counts
-                weights = zero_tiny_weights(append_rows(given_counts, weights))
+                given_row_weights = self.smoother_.errors.given_row_weights
+                weights = zero_tiny_weights(append_rows(given_row_weights, weights))
             X, values = append_rows(self.keys_, X), append_rows(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
@@ -221,7 +221,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             weights,
             kernel=None,
             columns=self.columns_,
-            member_fields=((degree, None, 1.0),),
+            member_fields=single_member(degree, bandwidth=None),
             n_neighbors=None,
             empty=self.empty,
             algorithm=self.algorithm,
@@ -284,18 +284,18 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if terms is not None and not ended:
             mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
             if self.structure == "auto":
-                residuals = searched.but(values=mixture.residuals(mixture.table))
+                residuals = searched.but(values=mixture.residuals(mixture.values_2d))
                 _, second, _ = search(residuals, mixture.with_second_stage)
                 self.smoother_ = mixture.with_second_stage(second).with_best_weight()
         report.end()
         return [*choice.warnings, *doubts]
 
     def _rows(self):
-        """Return the training rows, for which bandwidths are chosen."""
+        """Return the training rows as searches of bandwidths take them, with their options."""
         smoother = self.smoother_
         return Rows(
             X=smoother.keys,
-            values=smoother.table,
+            values=smoother.values_2d,
             columns=smoother.columns,
             sample_weight=smoother.key_weights,
             degree=smoother.degree,
@@ -349,7 +349,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         `rows` has outliers among the features with their weights. Without them, a line would be
         far from 0 at an outlier, which alone would determine its slope.
         """
-        weights = counts_of(rows.X, rows.sample_weight)
+        weights = weights_or_ones(rows.X, rows.sample_weight)
         terms = learn_terms(rows.X, rows.values, rows.columns, weights)
         if terms is None and self.structure == "additive":
             raise ValueError(

@@ -22,7 +22,13 @@ from scipy.spatial.distance import cdist
 from .. import attention
 from .._blocks import ROWS_AT_ONCE
 from .._column_stats import min_max_sum
-from .._partitions import is_partitioned, need_all_rows, reduce_rows, to_memory
+from .._partitions import (
+    is_partitioned,
+    need_all_rows,
+    reduce_rows,
+    to_memory,
+    weights_or_ones,
+)
 from ..attention._doubled_windows import MAX_RANGES, Windows
 from ..attention._leave_one_out import LeaveOneOut, Predictions
 from ..attention._smoother import (
@@ -53,6 +59,11 @@ class Member(NamedTuple):
     degree: int
     bandwidth: Any  # (n_features,)
     weight: float  # in the average; the weights of all members sum to 1
+
+
+def single_member(degree, bandwidth):
+    """Return the `member_fields` of a smoother with one member."""
+    return (tuple(Member(degree, bandwidth, weight=1.0)),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +111,7 @@ class FittedSmoother:
         return self.heaviest.bandwidth
 
     @property
-    def local(self):
+    def is_polynomial(self):
         """True if a member is a polynomial of degree 1 or more, not an average of values."""
         return any(member.degree for member in self.members)
 
@@ -110,9 +121,9 @@ class FittedSmoother:
         If a `degree` or a `bandwidth` is passed, the copy has a single member with it.
         """
         if changes.keys() & {"degree", "bandwidth"}:
-            names = "degree", "bandwidth"
-            member = (changes.pop(name, getattr(self, name)) for name in names)
-            changes["member_fields"] = ((*member, 1.0),)
+            degree = changes.pop("degree", self.degree)
+            bandwidth = changes.pop("bandwidth", self.bandwidth)
+            changes["member_fields"] = single_member(degree, bandwidth)
         return dataclasses.replace(self, **changes)
 
     def with_members(self, members):
@@ -145,12 +156,12 @@ class FittedSmoother:
         ]
 
     @property
-    def line(self):
+    def extrapolating_line(self):
         """The smoother of the local line, which extrapolates for all members."""
         local = [alone for _, alone in self.polynomials if alone.degree]
         return min(local, key=operator.attrgetter("degree"))
 
-    def at_edge(self, X):
+    def move_to_edge(self, X):
         """Return the queries moved to the edge, and the positions of those that were moved.
 
         No query is moved if there is one member, which extrapolates by itself. The positions
@@ -158,7 +169,7 @@ class FittedSmoother:
         """
         if len(self.members) == 1:
             return X, ()
-        edge = X.clip(*self.ends).astype(X.dtype)
+        edge = X.clip(*self.key_limits).astype(X.dtype)
         return edge, None if is_partitioned(X) else np.flatnonzero((edge != X).any(axis=1))
 
     def _averaged(self, X, evaluate):
@@ -171,7 +182,7 @@ class FittedSmoother:
         all_inside = np.broadcast_to(True, X.shape)
         if len(self.members) == 1:
             return evaluate(self, X, all_inside)
-        edge, outside = self.at_edge(X)
+        edge, outside = self.move_to_edge(X)
         is_inside = edge == X
         averages = weighted_sum(
             (weight, evaluate(alone, edge, is_inside))
@@ -179,12 +190,12 @@ class FittedSmoother:
             if weight
         )
         if outside is None:
-            at_query = evaluate(self.line, X, all_inside)
-            at_edge = evaluate(self.line, edge, is_inside)
+            at_query = evaluate(self.extrapolating_line, X, all_inside)
+            at_edge = evaluate(self.extrapolating_line, edge, is_inside)
             return [x + a - b for x, a, b in zip(averages, at_query, at_edge, strict=True)]
         if len(outside):
-            at_query = evaluate(self.line, X[outside], all_inside[outside])
-            at_edge = evaluate(self.line, edge[outside], is_inside[outside])
+            at_query = evaluate(self.extrapolating_line, X[outside], all_inside[outside])
+            at_edge = evaluate(self.extrapolating_line, edge[outside], is_inside[outside])
             for x, a, b in zip(averages, at_query, at_edge, strict=True):
                 x[outside] += a - b
         return averages
@@ -217,13 +228,9 @@ class FittedSmoother:
         return self.replace(key_weights=(self.key_weights > 0).astype(np.float64))
 
     @property
-    def counts(self):
+    def row_weights(self):
         """Weights of the rows; 1 if there are none."""
-        return self.counts_by(self.key_weights)
-
-    def counts_by(self, weights):
-        """Return weights (n_keys,) of the rows; 1 if they are None."""
-        return counts_of(self.keys, weights)
+        return weights_or_ones(self.keys, self.key_weights)
 
     @property
     def n_rows(self):
@@ -233,7 +240,7 @@ class FittedSmoother:
         return int(reduce_rows(np.count_nonzero, operator.add, self.key_weights))
 
     @property
-    def table(self):
+    def values_2d(self):
         """The values as a table (n_keys, n_outputs), also if there is one output."""
         return self.values.reshape(len(self.keys), -1)
 
@@ -271,14 +278,14 @@ class FittedSmoother:
         The latter is None if all rows are distinct.
         """
         size = Basis(self.degree, len(self.columns.numeric)).size
-        windows, points = Windows(self.keys, self.table, self.counts, size), None
+        windows, points = Windows(self.keys, self.values_2d, self.row_weights, size), None
         if windows.repeat:
             points = self.take(windows.first)
             points = points.replace(values=points.keys[:, :0], key_weights=None)
         return windows, points
 
     @cached_property
-    def ends(self):
+    def key_limits(self):
         """Smallest and largest number of each column, (n_features,) each.
 
         They are infinite for categories, which are never moved to the edge.
@@ -293,14 +300,14 @@ class FittedSmoother:
 
         The distance is that along a column, in bandwidths.
         """
-        (low, high), numeric = self.ends, self.columns.is_numeric
+        (low, high), numeric = self.key_limits, self.columns.is_numeric
         with np.errstate(over="ignore", invalid="ignore"):
             margin = np.where(numeric, MAX_RANGES * (high - low), 0.0)
             max_distance = ((high - low + 2 * margin) / self.divisors)[numeric].max()
         return low - margin, high + margin, float(max_distance)
 
     @cached_property
-    def fastest(self):
+    def algorithm_name(self):
         """Name of the algorithm that predicts as many queries as there are rows."""
         if self.algorithm == "dense":
             return "dense"
@@ -310,27 +317,29 @@ class FittedSmoother:
             keys,
             self.kernel,
             bandwidth=self.divisors,
-            query_scale=self.scale(keys),
+            query_scale=self.bandwidth_factors(keys),
             degree=self.degree,
         )
 
-    def of_rows(self, measured):
-        """Predict the rows with and without themselves; `measured` has their adaptive windows.
+    def predict_training_rows(self, window_source):
+        """Return the `Predictions` of the rows, with and without themselves.
 
-        `measured` is this smoother, or the same one with other keys, whose distances between
-        neighbours the windows are to have.
+        Adaptive windows reach to the neighbours in `window_source`. This is the smoother
+        itself, or, in tests of a feature, the one whose keys have not lost the feature.
         """
-        pairs = zip(self.polynomials, measured.polynomials, strict=True)
+        pairs = zip(self.polynomials, window_source.polynomials, strict=True)
         predictions = (
-            (weight, _polynomial.predict_rows(alone, measured_alone))
-            for (weight, alone), (_, measured_alone) in pairs
+            (weight, _polynomial.predict_training_rows(member, source_of_member))
+            for (weight, member), (_, source_of_member) in pairs
         )
         return Predictions(*weighted_sum(predictions))
 
     @cached_property
-    def training(self):
+    def training_predictions(self):
         """`Predictions` of the rows, with and without themselves."""
-        return self.of_rows(self) if self.is_in_memory else _polynomial.predict_by_sums(self)
+        if self.is_in_memory:
+            return self.predict_training_rows(self)
+        return _polynomial.predict_by_sums(self)
 
     # `Errors` of the rows predicted without themselves, and of predictions at queries.
     errors = cached_property(Errors)
@@ -355,7 +364,7 @@ class FittedSmoother:
             members.append(Member(band_degree, bandwidth, weight))
         return members
 
-    def without(self, feature):
+    def without_terms_of(self, feature):
         """Return the smoother without an additive term of a feature, of which it has none."""
         return self
 
@@ -383,11 +392,13 @@ class FittedSmoother:
 
     def smooth(self, degree, X, values, scale=None):
         """Return the fields of averages at queries (degree 0), or those of a `LocalFit`."""
-        scale = self.scale(X) if scale is None else scale
+        scale = self.bandwidth_factors(X) if scale is None else scale
         is_fitted = values is self.values and degree == self.degree
         if is_fitted and not is_partitioned(X) and self._prepared is not None:
             return smooth_prepared(self._prepared, X, scale)
-        return smooth(self.configured(degree), X, self.keys, values, self.key_weights, scale)
+        return smooth(
+            self.attention_smoother(degree), X, self.keys, values, self.key_weights, scale
+        )
 
     @cached_property
     def _prepared(self):
@@ -395,9 +406,11 @@ class FittedSmoother:
 
         They are kept, so that a prediction of one query does not read all rows again.
         """
-        return prepare(self.configured(self.degree), self.keys, self.values, self.key_weights)
+        return prepare(
+            self.attention_smoother(self.degree), self.keys, self.values, self.key_weights
+        )
 
-    def configured(self, degree):
+    def attention_smoother(self, degree):
         """Return the `Smoother` of averages (degree 0) or local polynomials of a degree."""
         return Smoother(self.kernel, self.divisors, degree, self.empty, self.algorithm)
 
@@ -414,10 +427,10 @@ class FittedSmoother:
             "empty": self.empty,
             "widen": self.widens,
         }
-        values = self.table if values is None else values
+        values = self.values_2d if values is None else values
         return LeaveOneOut(self.keys, values, self.kernel, **options | changes)
 
-    def left_out_of(self, rows, factor=1.0, gap=0):
+    def predict_left_out(self, rows, factor=1.0, gap=0):
         """Predict rows without themselves, in windows wider by a factor.
 
         The `gap` rows before and after each, which have correlated noise, are left out as well.
@@ -426,7 +439,7 @@ class FittedSmoother:
         def left_out(alone):
             scale = factor
             if alone.n_neighbors is not None:
-                scale = factor * alone.scale(alone.keys[rows], more=1)
+                scale = factor * alone.bandwidth_factors(alone.keys[rows], more=1)
             return alone.leave_one_out(rows=rows, gap=gap).predictions(scale).left_out
 
         return weighted_sum((w, [left_out(alone)]) for w, alone in self.polynomials)[0]
@@ -438,11 +451,11 @@ class FittedSmoother:
         each row are computed only if `without_each`.
         """
         if len(self.members) == 1:
-            return _polynomial.hat_rows(self, X, more, without_each=without_each)
+            return _polynomial.local_rows(self, X, more, without_each=without_each)
         names = ["values", "effects", "left_out"][: 2 + without_each]
 
         def evaluate(alone, Q, _):
-            rows = _polynomial.hat_rows(alone, Q, more, without_each=without_each)
+            rows = _polynomial.local_rows(alone, Q, more, without_each=without_each)
             return [getattr(rows, name) for name in names]
 
         averages = dict(zip(names, self._averaged(X, evaluate), strict=True))
@@ -455,9 +468,9 @@ class FittedSmoother:
             options["query_scale"] = scale
         return attention_weights(X, self.keys, self.kernel, **options)
 
-    def effects(self, X):
+    def hat_matrix(self, X):
         """Return the rows (n_queries, n_keys) of the hat matrix at queries."""
-        if self.local:
+        if self.is_polynomial:
             return self.local_rows(X).effects.astype(self.keys.dtype)
         return self.weights(X)
 
@@ -473,7 +486,7 @@ class FittedSmoother:
         # If a neighbour is left out, the next nearest one replaces it.
         wider = self.local_rows(X, more=1, without_each=True).left_out
         distances = cdist(self._in_bandwidths(X), self._in_bandwidths(self.keys))
-        is_neighbor = (distances <= self.scale(X)[:, None])[:, :, None]
+        is_neighbor = (distances <= self.bandwidth_factors(X)[:, None])[:, :, None]
         return hat.values, hat.effects, np.where(is_neighbor, wider, hat.left_out)
 
     def gradient(self, X, values):
@@ -489,7 +502,7 @@ class FittedSmoother:
 
         return self._averaged(X, slopes)[0]
 
-    def scale(self, X, more=0):
+    def bandwidth_factors(self, X, more=0):
         """Return the factor (n_queries,) on the bandwidth at queries; None for 1.
 
         With an adaptive bandwidth, it is the distance to the neighbour number
@@ -503,7 +516,7 @@ class FittedSmoother:
             remedy="let X.map_blocks or X.map_partitions predict",
         )
         queries, keys = (
-            self._in_bandwidths(table) for table in (X, self.keys[self.counts > 0])
+            self._in_bandwidths(table) for table in (X, self.keys[self.row_weights > 0])
         )
         n_neighbors = min(self.n_neighbors + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
@@ -524,7 +537,7 @@ class FittedSmoother:
         """Return the keyword arguments that functions of `attention` share, for queries."""
         return {
             "bandwidth": self.divisors,
-            "query_scale": self.scale(X, more),
+            "query_scale": self.bandwidth_factors(X, more),
             "sample_weight": self.key_weights,
             "empty": self.empty,
         }
@@ -546,7 +559,7 @@ def stored_smoother(shares=None, degree=None, bandwidth=None, **fields):
     Version 0.2.0 stored degree and bandwidth of the heaviest member, `shares` with the fields
     of all members if there are several, and the error settings as fields of the smoother.
     """
-    fields.setdefault("member_fields", shares or ((degree, bandwidth, 1.0),))
+    fields.setdefault("member_fields", shares or single_member(degree, bandwidth))
     fields.pop("remoteness", None)
     names = [field.name for field in dataclasses.fields(ErrorSettings) if field.name in fields]
     if names:
@@ -578,12 +591,3 @@ def weighed(weights, robustness):
     if weights is None or robustness is None:
         return robustness if weights is None else weights
     return weights * robustness
-
-
-def counts_of(keys, key_weights):
-    """Return the weights (n_keys,) of rows; 1 if `key_weights` is None."""
-    if key_weights is not None:
-        return key_weights
-    if is_partitioned(keys):
-        return np.ones_like(keys[:, 0], dtype=np.float64)
-    return np.broadcast_to(1.0, len(keys))  # takes no memory

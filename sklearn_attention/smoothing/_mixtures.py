@@ -437,20 +437,23 @@ class KernelMixture:
             masses = masses * table[Z[:, j].astype(np.intp)][:, keys[:, j].astype(np.intp)]
         return masses
 
-    def quantiles(self, weights, probability, centers):
-        """Compute quantiles of a target by weights (n, n_keys) of the keys for each query.
+    def quantiles(self, weights, probabilities, centers):
+        """Compute quantiles of a target for n queries, (n, n_probabilities).
 
-        Returns (n, n_probabilities); `centers` (n,) are those of the queries.
+        For each query, `weights` (n, n_keys) has the weights of the keys, NaN if no key has
+        any, and `centers` (n,) the number to which the keys are relative.
         """
+        # Each quantile is between `low` and `high`, and is found as a root of the distribution
+        # function less the probability.
         rows, centers = np.arange(len(weights))[:, None], centers[:, None]
         margin = self.distribution.support * self.bandwidth[0]
         low, high = centers + self.keys.min() - margin, centers + self.keys.max() + margin
         if self.background is not None:
             # Beyond all kernels there is only the background.
             center, scale = self.background[:, 0]
-            far = scale * t_quantile(probability)
-            low = np.minimum(low, centers + center + np.minimum(far, 0))
-            high = np.maximum(high, centers + center + np.maximum(far, 0))
+            distance = scale * t_quantile(probabilities)
+            low = np.minimum(low, centers + center + np.minimum(distance, 0))
+            high = np.maximum(high, centers + center + np.maximum(distance, 0))
         if self.scale.bounds is not None:
             low, high = (ends.clip(*self.scale.bounds[0]) for ends in (low, high))
 
@@ -458,9 +461,10 @@ class KernelMixture:
             queries = y.reshape(-1, 1), weights[row.ravel()], centers[row.ravel(), 0]
             return self.cdf(*queries).reshape(y.shape) - probability
 
-        root = find_root(excess, (low, high), args=(rows, probability))
-        # By rounding, the most extreme probabilities may not be reached at any number.
-        y = np.where(root.success, root.x, np.where(probability < 0.5, low, high))
+        root = find_root(excess, (low, high), args=(rows, probabilities))
+        # Where rounding keeps the distribution function from reaching an extreme probability,
+        # the quantile is the end of the bracket.
+        y = np.where(root.success, root.x, np.where(probabilities < 0.5, low, high))
         return np.where(np.isnan(weights[:, :1]), np.nan, y)
 
     def draw(self, random_state, keys, centers=0.0):

@@ -78,7 +78,7 @@ class ModelError:
         self._smoother = smoother
         self._rows = smoother.scaled_rows(smoother.keys)
         self._usual_rms = np.median(distances.rms)
-        rows = self._rows[smoother.counts > 0]
+        rows = self._rows[smoother.row_weights > 0]
         self._row_variance = ((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean()
         self._log_factors, self._growth = self._measure_growth(
             rows, loo_residuals, noise_variances
@@ -109,10 +109,10 @@ class ModelError:
         Returns the base-2 logarithms of factors on the bandwidth, (n_factors,), and the growth
         e² at each, relative to the squared residuals at factor 1, (n_factors, n_outputs).
         """
-        smoother, present = self._smoother, np.flatnonzero(self._smoother.counts)
+        smoother, present = self._smoother, np.flatnonzero(self._smoother.row_weights)
         sample = evenly_spread(np.arange(len(present)), _MAX_ROWS)
         positions, rows = present[sample], rows[sample]
-        table, weights = smoother.table[positions], np.ones(len(positions))
+        table, weights = smoother.values_2d[positions], np.ones(len(positions))
         robustness = smoother.error_settings.robustness
         if robustness is not None and robustness[positions].any():
             weights = robustness[positions]
@@ -124,7 +124,7 @@ class ModelError:
         max_distance = 2 * np.linalg.norm(np.ptp(rows, axis=0))
         wider = BANDWIDTH_FACTORS[1:]
         for factor in wider[wider * self._usual_rms < max_distance]:
-            residuals = smoother.left_out_of(positions, factor) - table
+            residuals = smoother.predict_left_out(positions, factor) - table
             rise = np.nan_to_num(residuals**2 / variances - squares)
             of_cells = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
             mean = np.average(rise, axis=0, weights=weights)

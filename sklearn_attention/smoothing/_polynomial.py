@@ -75,7 +75,11 @@ def _doubled_window(smoother, times, X, values=None):
 
 
 def _weight_in_rows(smoother, X, fit):
-    """Return the sums of weights of local fits in units of the weight of a row at the query."""
+    """Return the effective number of rows in the window of each query, (n_queries,).
+
+    It is the sum of the rows' weights in the local fit, divided by the weight that a row at the
+    query itself would have.
+    """
     # Without categories, all queries have the same weight at distance 0.
     X = X if smoother.columns.categorical else X[:1]
     X = X.astype(np.float64) / smoother.divisors
@@ -86,7 +90,7 @@ def _weight_in_rows(smoother, X, fit):
     return np.exp(fit.log_normalizers.astype(np.float64) - log_weight)
 
 
-def hat_rows(smoother, X, more=0, *, without_each=False):
+def local_rows(smoother, X, more=0, *, without_each=False):
     """Return the `LocalRows`: rows of the hat matrix at queries, and predictions.
 
     With an adaptive bandwidth, windows reach `more` neighbours further. Predictions without
@@ -96,7 +100,7 @@ def hat_rows(smoother, X, more=0, *, without_each=False):
         return attention.local_rows(
             X,
             smoother.keys,
-            smoother.table,
+            smoother.values_2d,
             smoother.kernel,
             degree=smoother.degree,
             without_each=without_each,
@@ -108,7 +112,7 @@ def hat_rows(smoother, X, more=0, *, without_each=False):
 
     def evaluate(times, rows):
         queries = X[rows]
-        hat = hat_rows(smoother.doubled(times), queries, without_each=without_each)
+        hat = local_rows(smoother.doubled(times), queries, without_each=without_each)
         _, weight, inverse_leverage = _doubled_window(smoother, times, queries)
         groups = [(windows.adequacy(weight, inverse_leverage), *hat[:-2])]
         if not without_each:
@@ -116,7 +120,7 @@ def hat_rows(smoother, X, more=0, *, without_each=False):
         without_point = np.zeros((1, 1))
         if points is not None:
             _, weight_of_points, _ = _doubled_window(points, times, queries)
-            at_points = hat_rows(points.doubled(times), queries, without_each=True)
+            at_points = local_rows(points.doubled(times), queries, without_each=True)
             without_point = weight_of_points[:, None] * (1 - at_points.weights)
             without_point = without_point / (1 + at_points.left_out_distance)
             without_point = without_point[:, windows.point_of_rows]
@@ -159,43 +163,46 @@ def gradient(smoother, X, values):
 
 def _differences(smoother, X, values):
     """Return derivatives of predictions by central differences; 0 along categories."""
-    (low, high), scale, slopes = smoother.ends, smoother.scale(X), []
-    widths = smoother.divisors * (1.0 if scale is None else scale[:, None])
-    steps, queries = _STEP * np.minimum(widths, replace_zeros(high - low)), X.astype(np.float64)
-    # Steps are above the rounding of large queries, and values lose what they have in common,
-    # so that differences are not rounding alone.
+    (low, high), factors, slopes = smoother.key_limits, smoother.bandwidth_factors(X), []
+    bandwidths = smoother.divisors * (1.0 if factors is None else factors[:, None])
+    queries = X.astype(np.float64)
+    steps = _STEP * np.minimum(bandwidths, replace_zeros(high - low))
+    # A step is at least as large as several last digits of the query.
     steps = np.maximum(steps, _MIN_STEP_IN_LAST_DIGITS * np.spacing(np.abs(queries)))
+    # Centred values have the same slopes, and their differences less rounding.
     dtype, values = np.result_type(X, values), values - column_stats(values).mean
+    # Each axis is a unit vector, or 0 for a category, along which nothing changes.
     for axis in np.diag(smoother.columns.is_numeric.astype(np.float64)):
         before, after = queries - axis * steps, queries + axis * steps
         rise = predict(smoother, after, values) - predict(smoother, before, values)
-        # This is what remains of the step when it is added to large numbers.
+        # This is the step as it was rounded when it was added to the queries.
         run = (after - before) @ axis
         slopes.append((rise.T / replace_zeros(run)).T)
     return np.stack(slopes, axis=-1).astype(dtype)
 
 
-def predict_rows(smoother, measured):
+def predict_training_rows(smoother, window_source):
     """Return the `Predictions` of all rows, with and without themselves.
 
-    The windows are those of `measured`, a smoother of as many rows; it is this smoother, or the
-    same one with other keys.
+    Adaptive windows reach to the neighbours in `window_source`, a smoother of as many rows.
     """
     leave_one_out = smoother.leave_one_out()
     rows = leave_one_out.rows
-    if measured.n_neighbors is None:
+    if window_source.n_neighbors is None:
         predictions = leave_one_out.predictions()
     else:
         # A row that is left out is not its own neighbour, so its window reaches one further.
-        scale, next_scale = (measured.scale(measured.keys[rows], more=k) for k in (0, 1))
-        predictions = leave_one_out.predictions(scale)
-        left_out = leave_one_out.predictions(next_scale).left_out
+        factors, next_factors = (
+            window_source.bandwidth_factors(window_source.keys[rows], more=k) for k in (0, 1)
+        )
+        predictions = leave_one_out.predictions(factors)
+        left_out = leave_one_out.predictions(next_factors).left_out
         predictions = predictions._replace(left_out=left_out)
     n_rows = len(smoother.keys)
     if len(rows) == n_rows:
         return predictions
     # Rows of weight 0 have no effect on their own predictions.
-    everywhere = measured.predict(measured.keys).reshape(n_rows, -1)
+    everywhere = window_source.predict(window_source.keys).reshape(n_rows, -1)
     fields = everywhere.copy(), everywhere, np.zeros(n_rows)
     for field, predicted in zip(fields, predictions, strict=True):
         field[rows] = predicted
@@ -204,14 +211,14 @@ def predict_rows(smoother, measured):
 
 def predict_by_sums(smoother):
     """Return the `Predictions` of all rows by averages; rows may be in partitions of Dask."""
-    if smoother.local:
+    if smoother.is_polynomial:
         need_all_rows(
             "predictions of own rows by local polynomials",
             smoother.keys,
             remedy="pass degree=0, or fit rows in memory",
         )
-    tables = smoother.keys, smoother.keys, smoother.table, smoother.key_weights
-    average = smoother.configured(0)
+    tables = smoother.keys, smoother.keys, smoother.values_2d, smoother.key_weights
+    average = smoother.attention_smoother(0)
     left_out, log_others = smooth(average, *tables, leave_one_out=True)
     fitted, log_all = smooth(average, *tables)
     # The leverage of a row is 1 - (sum of the others' weights) / (sum of all weights). It is 0

@@ -187,12 +187,13 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        return float(reduce_rows(np.sum, operator.add, self._smoother.training.leverage))
+        leverage = self._smoother.training_predictions.leverage
+        return float(reduce_rows(np.sum, operator.add, leverage))
 
     @property
     def fitted_values_(self):
         """Predictions of the training rows, of the targets' shape."""
-        fitted = self._smoother.training.fitted
+        fitted = self._smoother.training_predictions.fitted
         return fitted.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -204,7 +205,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
         smoother = self._smoother
-        errors = smoother.table - smoother.training.left_out
+        errors = smoother.values_2d - smoother.training_predictions.left_out
         return errors.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -227,8 +228,8 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
         smoother = self._smoother
-        units = Units.of(smoother.table, smoother.key_weights, of_each=True)
-        residuals = (smoother.training.fitted - smoother.table) / units.scale
+        units = Units.of(smoother.values_2d, smoother.key_weights, of_each=True)
+        residuals = (smoother.training_predictions.fitted - smoother.values_2d) / units.scale
         squared = np.mean(mean_squares(residuals, smoother.key_weights))
         scores = Scores(np.nan, squared, self.effective_dof_)
         return float(units.restore(corrected_akaike(scores, smoother.n_rows), "aicc"))

@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 
+from .._partitions import weights_or_ones
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..kernels._product_kernel import mixed_kernel
 from ._errors import widened
-from ._fitted_smoother import FittedSmoother, counts_of, weighed
+from ._fitted_smoother import FittedSmoother, single_member, weighed
 
 # The factor c: residuals of at least this many local scales have weight 0. Averages of normal
 # targets then keep 96 % of their efficiency.
@@ -41,7 +42,7 @@ _ROUNDING = 1e-12
 
 def doubts_of_robustness(rows):
     """Yield warnings about targets whose rare values robust=True takes for outliers."""
-    for target in rows.values[counts_of(rows.X, rows.sample_weight) > 0].T:
+    for target in rows.values[weights_or_ones(rows.X, rows.sample_weight) > 0].T:
         (values, counts), n = np.unique(target, return_counts=True), len(target)
         if 1 < len(values) <= min(_FEW_VALUES, n / 2) or n / 2 < counts.max() < n:
             mode = f"{counts.max() / n:.0%} of which are {values[counts.argmax()]:g}"
@@ -58,7 +59,7 @@ def robustness(rows, rule, kernel):
     computes new weights from the leave-one-out residuals at it. The kernel compares the numeric
     columns.
     """
-    n_rows = np.count_nonzero(counts_of(rows.X, rows.sample_weight))
+    n_rows = np.count_nonzero(weights_or_ones(rows.X, rows.sample_weight))
     if n_rows < 2:
         raise ValueError(
             "robust=True compares each row with the others and needs two rows of positive "
@@ -95,14 +96,14 @@ class _Scales:
         bandwidth = SMOOTHER_RULES["scott"].choose(rows.without_outliers(), kernel).bandwidth
         smoother = _smoother(rows, kernel, bandwidth)
         smoother.need_positive_weights("robust=True")
-        self.counts = smoother.counts
-        n_rows = np.count_nonzero(self.counts)
+        self.row_weights = smoother.row_weights
+        n_rows = np.count_nonzero(self.row_weights)
         wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
-        max_target = np.abs(smoother.table).max(axis=0)
+        max_target = np.abs(smoother.values_2d).max(axis=0)
         self.min_scale = _ROUNDING * max_target + np.finfo(float).tiny
         # Averages values (n, n_values) of the rows in the window around each row.
         self.average = partial(wide.average, smoother.keys)
-        if len(self.counts) <= _MAX_PAIRED_ROWS:
+        if len(self.row_weights) <= _MAX_PAIRED_ROWS:
             self.average = wide.weights(smoother.keys).__matmul__
 
     def robust_weights(self, residuals):
@@ -139,15 +140,15 @@ class _Scales:
             scales = np.maximum(scales * factor, self.min_scale)
         # If most residuals of a window are 0, they do not tell how large the others may be.
         is_exact = average((sizes == 0).astype(np.float64)) > _BREAKDOWN_POINT
-        mean = np.average(sizes, axis=0, weights=self.counts)
+        mean = np.average(sizes, axis=0, weights=self.row_weights)
         return np.maximum(np.where(is_exact, mean, scales), self.min_scale)
 
     def _median(self, sizes):
         """Return the weighted median of the sizes (n,) that are not 0; 0 if all are 0."""
-        is_counted = (sizes > 0) & (self.counts > 0)
+        is_counted = (sizes > 0) & (self.row_weights > 0)
         if not is_counted.any():
             return 0.0
-        options = {"weights": self.counts[is_counted], "method": "inverted_cdf"}
+        options = {"weights": self.row_weights[is_counted], "method": "inverted_cdf"}
         return np.quantile(sizes[is_counted], 0.5, **options)
 
 
@@ -159,7 +160,7 @@ def _smoother(rows, kernel, bandwidth, n_neighbors=None):
         rows.sample_weight,
         kernel=mixed_kernel(kernel, rows.columns, bandwidth),
         columns=rows.columns,
-        member_fields=((rows.degree, bandwidth, 1.0),),
+        member_fields=single_member(rows.degree, bandwidth),
         n_neighbors=n_neighbors,
         empty=rows.empty,
         algorithm=rows.algorithm,

@@ -82,8 +82,8 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         Shows the number of draws.
     """
     # The unit of targets is a power of two, so that squares neither overflow nor vanish.
-    exponent = np.frexp(np.abs(smoother.table).max())[1]
-    table = np.ldexp(smoother.table, -exponent)
+    exponent = np.frexp(np.abs(smoother.values_2d).max())[1]
+    table = np.ldexp(smoother.values_2d, -exponent)
     statistics, p_values, n_features = [], [], len(smoother.columns.kinds)
     for j, kind in enumerate(smoother.columns.kinds):
         unit = np.frexp(smoother.bandwidth[j])[1] if kind == "numeric" else 0
@@ -92,7 +92,7 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         statistics.append(statistic)
         # Targets are drawn from the null hypothesis: its predictions, plus its leave-one-out
         # residuals with random signs (in-sample residuals would be smaller than the noise).
-        null = _without(smoother, j).of_rows(smoother)
+        null = _without(smoother, j).predict_training_rows(smoother)
         fitted, left_out = (np.ldexp(x, -exponent) for x in (null.fitted, null.left_out))
         residuals = table - left_out
         signs = random_state.choice([-1.0, 1.0], size=(len(table), n_resamples))
@@ -124,12 +124,12 @@ def _residual_ratios(smoother, j):
     """
     smoothers = _without(smoother, j), smoother
     residuals = np.stack([each.errors.loo_residuals for each in smoothers])
-    is_counted = (smoother.counts > 0) & np.isfinite(residuals).all(axis=(0, 2))
+    is_counted = (smoother.row_weights > 0) & np.isfinite(residuals).all(axis=(0, 2))
     # Residuals are in units of the largest target, so that squares do not overflow.
-    max_target = replace_zeros(np.abs(smoother.table).max(axis=0))
+    max_target = replace_zeros(np.abs(smoother.values_2d).max(axis=0))
     residuals = residuals[:, is_counted] / max_target
     residuals = np.where(np.abs(residuals) < _ROUNDING, 0.0, residuals)
-    weights = smoother.counts[is_counted]
+    weights = smoother.row_weights[is_counted]
     without, with_it = np.average(residuals**2, axis=1, weights=weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         # If both are 0, the feature changes nothing.
@@ -147,7 +147,7 @@ def _statistic(smoother, table, j, unit):
     else:
         changes = _level_differences(smoother, table, j)
     squares = sum(change**2 for change in changes).sum(axis=1) / len(changes)
-    return np.average(squares, weights=smoother.counts)
+    return np.average(squares, weights=smoother.row_weights)
 
 
 def _level_differences(smoother, values, j):
@@ -161,12 +161,15 @@ def _level_differences(smoother, values, j):
 def _without(smoother, j):
     """Return the smoother at a bandwidth at which feature j has no effect."""
     columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
-    smoother = smoother.without(j)
+    smoother = smoother.without_terms_of(j)
     if columns.kinds[j] != "numeric":
+        # At the highest lambda, all levels of a category count alike.
         return smoother.rescaled(lambda lam: np.where(is_j, columns.highest_lam, lam))
-    fields = {"keys": np.where(is_j, 0, smoother.keys)}
-    if smoother.local and len(columns.numeric) == len(columns.kinds) > 1:
-        # Polynomials have no coefficients of columns that are not compared.
-        fields["columns"] = columns.without(is_j)
-        fields["kernel"] = mixed_kernel(smoother.kernel, fields["columns"], None)
-    return smoother.replace(**fields)
+    # Keys with the same number have the same distance along j.
+    changes = {"keys": np.where(is_j, 0, smoother.keys)}
+    if smoother.is_polynomial and len(columns.numeric) == len(columns.kinds) > 1:
+        # Column j leaves the comparison, so that polynomials have no coefficient for it, which
+        # equal numbers would not determine.
+        changes["columns"] = columns.without(is_j)
+        changes["kernel"] = mixed_kernel(smoother.kernel, changes["columns"], None)
+    return smoother.replace(**changes)

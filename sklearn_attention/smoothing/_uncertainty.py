@@ -131,7 +131,7 @@ class UncertaintyMixin:
             size_factors = replace_rounding(averages.average(X, sizes), sizes)
             sizes = sizes / sizes_at_rows
         # A row that cannot be predicted without itself bounds no error.
-        present, of_blocks = errors.given_counts > 0, []
+        present, of_blocks = errors.given_row_weights > 0, []
         sizes = np.where(np.isnan(sizes), np.inf, sizes)[present]
         for rows in _query_blocks(X, smoother):
             _, hat_weights, left_out = smoother.left_out(X[rows])
@@ -437,7 +437,7 @@ def _distribution(smoother, X, statistic):
     errors.need_all_residuals("a conditional distribution")
     wide, standardized = errors.distribution_windows, errors.standardized
     # Outliers are targets too, but do not move the mean of the residuals.
-    with_outliers = wide.weighted_by((errors.given_counts > 0).astype(np.float64))
+    with_outliers = wide.weighted_by((errors.given_row_weights > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):
         weights = with_outliers.weights(X[rows])
         mean_weights = weights

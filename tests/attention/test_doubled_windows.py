@@ -143,7 +143,7 @@ def test_leave_one_out_widens_if_asked(kernel, degree):
     for empty in ("nearest", "nan"):
         own = model.smoother_.replace(empty=empty, widening=False)
         plain = LeaveOneOut(X, y, kernel, empty=empty, **options).predictions()
-        np.testing.assert_array_equal(y - plain.left_out[:, 0], own.errors.left_out[:, 0])
+        np.testing.assert_array_equal(y - plain.left_out[:, 0], own.errors.loo_residuals[:, 0])
         assert np.abs(np.nan_to_num(plain.left_out - found.left_out)).max() > 1e-3
     assert np.isnan(plain.left_out).any() == (kernel == "epanechnikov")
     # Windows are as they are where those without weight are to show.
@@ -181,7 +181,7 @@ def fitted_in_another_form(rows, unit=1.0, order=slice(None)):
     table = table.iloc[order]
     model = LocalPolynomialRegressor(kernel, bandwidth=bandwidths, degree=degree)
     model.fit(table, y[order], sample_weight=weights[order])
-    left_out = model.smoother_.training.left_out[:, 0]
+    left_out = model.smoother_.training_predictions.left_out[:, 0]
     found = np.empty((3, len(y)))
     found[:, order] = model.predict(table), model.fitted_values_, left_out
     return found

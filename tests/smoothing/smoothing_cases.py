@@ -96,16 +96,17 @@ def growth_of_rows(model):
 def rows_at(model, queries, degree, factor, weighted=True):
     """What training rows do at a multiple of the model's bandwidth."""
     bandwidth = model.columns_.divisors(factor * model.bandwidth_)
+    factors = model.smoother_.bandwidth_factors(queries)
     return local_rows(
         queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
-        degree=degree, bandwidth=bandwidth, query_scale=model.smoother_.scale(queries),
+        degree=degree, bandwidth=bandwidth, query_scale=factors,
         sample_weight=model.key_weights_ if weighted else present(model),
     )  # fmt: skip
 
 
 def present(model):
     """Weights of rows that count alike where they are at all."""
-    return (model.smoother_.counts > 0).astype(float)
+    return (model.smoother_.row_weights > 0).astype(float)
 
 
 def window_of(model, n_rows):

@@ -34,7 +34,7 @@ def make_frame(n=60, seed=0):
 def mixture_of(X, y, weights=None, share=0.6, columns=None):
     """A mixture at given bandwidths and share, whose penalties REML has chosen."""
     joint = LocalPolynomialRegressor(bandwidth=[0.7] * X.shape[1]).fit(X, y, weights).smoother_
-    terms = learn_terms(joint.keys, joint.table, joint.columns, joint.counts)
+    terms = learn_terms(joint.keys, joint.values_2d, joint.columns, joint.row_weights)
     mixture = AdditiveMixture.from_joint(joint, terms)
     second = joint.rescaled(lambda bandwidth: 1.3 * bandwidth)
     return mixture.with_second_stage(second).replace(mixing_weight=share)
@@ -67,10 +67,12 @@ def test_predictions_are_the_hat_matrix_times_the_targets(case, share):
     other = np.cos(y)
     np.testing.assert_allclose(hat.effects @ other, smoother.predict(queries, other), **CLOSE)
     leverage = np.diag(smoother.local_rows(X).effects)
-    kept = smoother.counts > 0
-    np.testing.assert_allclose(smoother.training.leverage[kept], leverage[kept], **CLOSE)
+    kept = smoother.row_weights > 0
+    np.testing.assert_allclose(
+        smoother.training_predictions.leverage[kept], leverage[kept], **CLOSE
+    )
     fitted = smoother.predict(X).reshape(len(X), -1)
-    np.testing.assert_allclose(smoother.training.fitted, fitted, **CLOSE)
+    np.testing.assert_allclose(smoother.training_predictions.fitted, fitted, **CLOSE)
 
 
 @pytest.mark.parametrize("case", cases())
@@ -78,12 +80,12 @@ def test_rows_left_out_are_predicted_as_by_refits(case):
     X, y, weights = cases()[case]
     smoother = mixture_of(X, y, weights)
     # Beyond the other rows, averages of several degrees would go on as lines.
-    low, high = np.sort(X[smoother.counts > 0], axis=0)[[0, -1]]
-    is_inside = ((low < X) & (X < high)).all(axis=1) & (smoother.counts > 0)
+    low, high = np.sort(X[smoother.row_weights > 0], axis=0)[[0, -1]]
+    is_inside = ((low < X) & (X < high)).all(axis=1) & (smoother.row_weights > 0)
     rows = np.flatnonzero(is_inside)[:12]
     expected = [smoother.take(np.arange(len(X)) != i).predict(X[[i]]).reshape(-1) for i in rows]
-    np.testing.assert_allclose(smoother.training.left_out[rows], expected, **CLOSE)
-    np.testing.assert_allclose(smoother.left_out_of(rows), expected, **CLOSE)
+    np.testing.assert_allclose(smoother.training_predictions.left_out[rows], expected, **CLOSE)
+    np.testing.assert_allclose(smoother.predict_left_out(rows), expected, **CLOSE)
 
 
 def test_queries_without_each_row_are_predicted_as_by_refits():
@@ -102,9 +104,9 @@ def test_queries_without_each_row_are_predicted_as_by_refits():
 def test_rows_in_wider_windows_are_left_out_nearly_as_by_refits():
     X, y = make_rows()
     smoother, rows = mixture_of(X, y), np.arange(6)
-    found = smoother.left_out_of(rows, 4.0)
+    found = smoother.predict_left_out(rows, 4.0)
     wide = smoother.rescaled(lambda bandwidth: 4 * bandwidth)
-    errors = found - wide.left_out_of(rows)
+    errors = found - wide.predict_left_out(rows)
     assert np.abs(errors).max() < 0.3 * np.std(y)
 
 
@@ -159,7 +161,7 @@ def test_an_additive_truth_is_predicted_by_both_stages():
     best = model.loo_residuals_
     for share in (model.additive_share_ - 0.05, min(model.additive_share_ + 0.05, 1)):
         other = model.smoother_.replace(mixing_weight=share)
-        errors = other.table - other.training.left_out
+        errors = other.values_2d - other.training_predictions.left_out
         assert np.square(errors).sum() >= np.square(best).sum() - 1e-9
 
 
@@ -241,7 +243,7 @@ def test_a_smoother_without_a_feature_does_not_depend_on_it():
     frame, y = make_frame()
     smoother = LocalPolynomialRegressor(structure="additive").fit(frame, y).smoother_
     for j in range(3):
-        without = smoother.without(j)
+        without = smoother.without_terms_of(j)
         moved = smoother.keys.copy()
         moved[:, j] = moved[::-1, j]
         np.testing.assert_allclose(without.predict(moved), without.predict(smoother.keys))

@@ -19,7 +19,7 @@ def test_a_factor_widens_windows_of_any_kind(data, adaptive):
     X, y = data
     bandwidth = AdaptiveBandwidth(12) if adaptive else 0.4
     smoother = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y).smoother_
-    scale = smoother.scale(X[:6])
+    scale = smoother.bandwidth_factors(X[:6])
     assert (scale is not None) == adaptive
     distances = np.linalg.norm((X[:6, None] - X) / smoother.bandwidth, axis=2)
     if adaptive:

@@ -6,7 +6,7 @@ from sklearn_attention import (
     AdaptiveBandwidth,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.smoothing._polynomial import predict_rows
+from sklearn_attention.smoothing._polynomial import predict_training_rows
 
 
 def test_another_smoother_may_measure_the_windows(data):
@@ -15,8 +15,8 @@ def test_another_smoother_may_measure_the_windows(data):
     measured = model.smoother_
     flat = X.copy()
     flat[:, 1] = 0
-    found = predict_rows(measured.replace(keys=flat), measured)
-    scale = measured.scale(X)[:, None]
+    found = predict_training_rows(measured.replace(keys=flat), measured)
+    scale = measured.bandwidth_factors(X)[:, None]
     distances = np.abs(flat[:, None, 0] - flat[:, 0]) / measured.bandwidth[0] / scale
     weights = np.exp(-(distances**2) / 2)
     expected = weights @ y / weights.sum(axis=1)

@@ -112,7 +112,7 @@ def test_draws_are_smoothed_as_the_data_were(model):
     X = rng.uniform(-1, 1, size=(30, 1))
     y, weights = X[:, 0] + rng.normal(size=30), rng.choice([0.1, 5.0], size=30)
     model = clone(model).fit(X, y, weights)
-    counts = model.smoother_.counts
+    counts = model.smoother_.row_weights
     observed = np.average(model.predict_gradient(X)[:, 0] ** 2, weights=counts)
     signs = np.random.RandomState(0).choice([-1.0, 1.0], size=(30, 9))
     null = np.average(y, weights=counts)
@@ -123,7 +123,7 @@ def test_draws_are_smoothed_as_the_data_were(model):
 
     def ratio(fitted, values):
         """Squared errors of means over those of the smoother."""
-        w, errors = fitted.smoother_.counts, fitted.smoother_.errors.loo_residuals[:, 0]
+        w, errors = fitted.smoother_.row_weights, fitted.smoother_.errors.loo_residuals[:, 0]
         return (w @ errors_of_means(w, values) ** 2) / (w @ errors**2)
 
     tables = [null + sign * errors_of_means(counts, y) for sign in signs.T]
