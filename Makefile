@@ -5,7 +5,7 @@
 .NOTPARALLEL:
 
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip install -qq --constraint constraints.txt
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' sklearn_attention/__init__.py)
 
@@ -33,13 +33,15 @@ test-min: .venv-min/installed
 
 # ruff and pylint check that docstrings begin with a verb and that no name is vague, except in the
 # folders that pyproject.toml lists. The types are those that users see: two checkers read calls as
-# the guides write them.
+# the guides write them. Workflows have the form that GitHub reads, and no known weakness.
 lint: $(PACKAGE) $(call group,lint)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pylint sklearn_attention
 	$(BIN)/mypy --strict --follow-imports=silent tests/documented_calls.py
 	$(BIN)/basedpyright --level error tests/documented_calls.py
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --quiet --offline --config .github/zizmor.yml .github
 
 bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/attend.py

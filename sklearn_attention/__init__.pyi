@@ -8,6 +8,7 @@ from . import nn as nn
 from . import text as text
 from . import training as training
 from ._columns import Columns as Columns
+from ._show_versions import show_versions as show_versions
 from .attention._average import attend as attend
 from .attention._tables import Explanation as Explanation
 from .attention._tables import attention_weights as attention_weights

@@ -76,8 +76,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         Number of rows before and after each that the searches of one factor leave out with
         it. Set it for ordered rows, as in time, whose noise is autocorrelated, to the length
         of the autocorrelation. About :math:`n^{1/3}` is a safe start with "penalized-loo".
-        Intervals and bands then allow for autocorrelation over so many rows. Takes all pairs
-        of rows.
+        Intervals and bands then allow for autocorrelation over this many rows.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that bandwidths are searched on in large data.
 
