@@ -315,7 +315,7 @@ VALUES = {
     ],
     "bandwidths": [[1.0], [], "x"],
     "batch_size": [3, 1],
-    "bounds": [None, [(0, None)] * 2, (0, 0), (-1e9, None), (1, 0)],
+    "bounds": [None, "auto", (0, None), [(0, None)] * 2, (0, 0), (-1e9, None), (1, 0)],
     "candidates": [[], ["x"], "x"],
     "categorical_features": ["from_dtype", [0], [True, False], ["letter"], [9], "x"],
     "class_weight": ["balanced", {"a": 2.0}, "x"],

@@ -37,11 +37,13 @@ class _CrossValidated(SmootherRegressor):
         *,
         criterion: str = "loo",
         empty: str = "nearest",
+        bounds: Any = "auto",
     ) -> None:
         self.kernels = kernels
         self.bandwidths = bandwidths
         self.criterion = criterion
         self.empty = empty
+        self.bounds = bounds
 
     def _choose(self):
         """Try every candidate on the training rows, and keep the best; return warnings."""
@@ -159,6 +161,8 @@ class NadarayaWatsonCV(_CrossValidated):
         of freedom, generalised cross-validation, or the corrected Akaike criterion.
     empty : {"nearest", "nan"}, default="nearest"
         As for :class:`NadarayaWatsonRegressor`.
+    bounds : "auto", (float, float) or None, default="auto"
+        As for :class:`NadarayaWatsonRegressor`.
 
     Attributes
     ----------
@@ -214,6 +218,8 @@ class LocalPolynomialCV(_CrossValidated):
     empty : {"nearest", "nan"}, default="nearest"
         As for :class:`LocalPolynomialRegressor`. Candidates are compared in the windows that
         they predict in.
+    bounds : "auto", (float, float) or None, default="auto"
+        As for :class:`NadarayaWatsonRegressor`.
 
     Attributes
     ----------
@@ -250,8 +256,9 @@ class LocalPolynomialCV(_CrossValidated):
         degrees: Sequence[Any] = (0, 1, 2),
         criterion: str = "loo",
         empty: str = "nearest",
+        bounds: Any = "auto",
     ) -> None:
-        super().__init__(kernels, bandwidths, criterion=criterion, empty=empty)
+        super().__init__(kernels, bandwidths, criterion=criterion, empty=empty, bounds=bounds)
         self.degrees = degrees
 
     def _degrees(self):

@@ -57,7 +57,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     robust : bool, default=False
         Whether outliers among the targets count less, or not at all, as for
         :class:`NadarayaWatsonRegressor`; with ``degree="auto"`` by the errors of lines.
-    per_feature, categorical_features, algorithm, gap, random_state
+    per_feature, categorical_features, algorithm, gap, bounds, random_state
         As for :class:`NadarayaWatsonRegressor`.
     empty : {"nearest", "nan"}, default="nearest"
         Prediction where training rows have little weight. "nearest" doubles the bandwidth of a
@@ -91,6 +91,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
         With `robust` only.
     effective_dof_, fitted_values_, residuals_, loo_residuals_, loo_score_, aicc_
         Statistics of the fit to the training rows.
+    bounds_ : ndarray of shape (2,) or (2, n_outputs), or None
+        Lower and upper bound of predictions, infinite where there is none; None without any.
     kernel_, keys_, values_, key_weights_, columns_, n_features_in_, feature_names_in_
         The kernel, the training rows, and the kinds, number and names of their columns.
 
@@ -221,6 +223,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         algorithm: str = "auto",
         empty: str = "nearest",
         gap: int = 0,
+        bounds: Any = "auto",
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         super().__init__(
@@ -236,6 +239,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         self.degree = degree
         self.structure = structure
         self.robust = robust
+        self.bounds = bounds
 
     @property
     def members_(self):

@@ -1,15 +1,17 @@
 """Base class of the regressors: predictions, and statistics of the fit."""
 
+import numbers
 import operator
 from typing import Any, Self
 
 import numpy as np
 
 from .._base import keeps_state_on_failure, with_callbacks
+from .._blocks import blocks
 from .._column_stats import mean_squares, min_max_sum
 from .._labels import NumericTargets, r2_or_nan
 from .._partitions import reduce_rows
-from .._validation import check_numeric_target
+from .._validation import check_numeric_target, is_one_of
 from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
 from ..bandwidth._search import Units
@@ -20,6 +22,21 @@ from ._uncertainty import UncertaintyMixin, standard_deviations
 
 class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     """Base class of the regressors."""
+
+    # The parameter of an estimator; files of version 0.2.0 have none.
+    bounds = None
+
+    def _store(self, X, values, sample_weight, *, append=False):
+        """Store keys and values, and choose bandwidths and bounds for them."""
+        check_bounds(self.bounds)
+        super()._store(X, values, sample_weight, append=append)
+        self.bounds_ = _learn_bounds(self.bounds, self.values_, self.key_weights_)
+        return self
+
+    def _clip(self, predictions):
+        """Clip predictions (n, ...), whose last axis is that of several outputs, to bounds."""
+        bounds = getattr(self, "bounds_", None)
+        return predictions if bounds is None else predictions.clip(*bounds)
 
     @keeps_state_on_failure
     @with_callbacks
@@ -119,7 +136,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
 
     def _predict_rows(self, X):
         """Predict rows of numbers and codes of levels."""
-        return self._smoother.predict(X)
+        return self._clip(self._smoother.predict(X))
 
     def predict_gradient(self, X) -> np.ndarray:
         """Compute derivatives of the regression curve with respect to each feature.
@@ -194,7 +211,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     def fitted_values_(self):
         """Predictions of the training rows, of the targets' shape."""
         fitted = self._smoother.training_predictions.fitted
-        return fitted.reshape(self.values_.shape).astype(self.values_.dtype)
+        return self._clip(fitted.reshape(self.values_.shape).astype(self.values_.dtype))
 
     @property
     def residuals_(self):
@@ -205,8 +222,8 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
         smoother = self._smoother
-        errors = smoother.values_2d - smoother.training_predictions.left_out
-        return errors.reshape(self.values_.shape).astype(self.values_.dtype)
+        left_out = smoother.training_predictions.left_out.reshape(self.values_.shape)
+        return (self.values_ - self._clip(left_out)).astype(self.values_.dtype)
 
     @property
     def loo_score_(self):
@@ -233,6 +250,62 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         squared = np.mean(mean_squares(residuals, smoother.key_weights))
         scores = Scores(np.nan, squared, self.effective_dof_)
         return float(units.restore(corrected_akaike(scores, smoother.n_rows), "aicc"))
+
+
+def check_bounds(bounds):
+    """Raise ValueError if the parameter `bounds` is not "auto", None or a pair."""
+    if bounds is None or is_one_of(bounds, "auto"):
+        return
+    ends = () if isinstance(bounds, str) or np.ndim(bounds) == 0 else tuple(bounds)
+    is_pair = len(ends) == 2 and all(x is None or isinstance(x, numbers.Real) for x in ends)
+    if not is_pair or not _with_infinity(ends)[0] < _with_infinity(ends)[1]:
+        raise ValueError(
+            f"bounds={bounds!r} is not valid: pass 'auto', None, or a pair (lower, upper) with "
+            "lower below upper, either of which may be None."
+        )
+
+
+def _with_infinity(bounds):
+    """Return a pair of bounds in which infinite numbers stand for None."""
+    lower, upper = bounds
+    return (-np.inf if lower is None else lower), (np.inf if upper is None else upper)
+
+
+def _learn_bounds(bounds, values, weights):
+    """Return the bounds of predictions, (2,) or (2, n_outputs); None if there are none.
+
+    With "auto", whole numbers that are not negative are at least 0, and at most 1 if no other
+    number occurs. Rows of weight 0 do not count.
+    """
+    if bounds is None:
+        return None
+    smallest, largest, _ = min_max_sum(values, weights)
+    if is_one_of(bounds, "auto"):
+        is_whole = reduce_rows(_is_whole, np.logical_and, values, weights)
+        is_count = is_whole & (smallest >= 0)
+        lower = np.where(is_count, 0.0, -np.inf)
+        upper = np.where(is_count & (largest == 1), 1.0, np.inf)
+    else:
+        ends = _with_infinity(bounds)
+        lower, upper = (np.full(np.shape(smallest), end, np.float64) for end in ends)
+        if (smallest < lower).any() or (largest > upper).any():
+            raise ValueError(
+                f"bounds={bounds!r} do not contain y, which is from {np.min(smallest):g} to "
+                f"{np.max(largest):g}: pass wider bounds, or remove the rows outside."
+            )
+    learned = np.stack([lower, upper]).astype(values.dtype)
+    return learned if np.isfinite(learned).any() else None
+
+
+def _is_whole(values, weights):
+    """Return True for outputs whose values are whole numbers where weights are positive."""
+    is_whole = np.ones(values.shape[1:], dtype=bool)
+    for block in blocks(len(values)):
+        fractions = values[block] != np.rint(values[block])
+        if weights is not None:
+            fractions &= (weights[block] > 0).reshape(-1, *[1] * (values.ndim - 1))
+        is_whole &= ~fractions.any(axis=0)
+    return is_whole
 
 
 def _as_values(y, dtype):

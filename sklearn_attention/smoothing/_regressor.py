@@ -77,6 +77,11 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         it. Set it for ordered rows, as in time, whose noise is autocorrelated, to the length
         of the autocorrelation. About :math:`n^{1/3}` is a safe start with "penalized-loo".
         Intervals and bands then allow for autocorrelation over this many rows.
+    bounds : "auto", (float, float) or None, default="auto"
+        Bounds to which predictions, quantiles, and the ends of intervals and bands are clipped;
+        None is an open end, or no bounds. "auto" is 0 from below for an output of whole numbers
+        without a negative one, such as counts, and 0 and 1 for one of zeros and ones. Slopes,
+        `smoother_matrix` and `explain` describe the curve before it is clipped.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that bandwidths are searched on in large data.
 
@@ -112,6 +117,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         Corrected Akaike criterion, whatever the bandwidth was chosen by.
     kernel_ : Kernel
         The kernel, resolved.
+    bounds_ : ndarray of shape (2,) or (2, n_outputs), or None
+        Lower and upper bound of predictions, infinite where there is none; None without any.
     keys_ : ndarray of shape (n_samples, n_features)
         The training rows.
     values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
@@ -205,6 +212,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         algorithm: str = "auto",
         empty: str = "nearest",
         gap: int = 0,
+        bounds: Any = "auto",
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         super().__init__(
@@ -218,3 +226,4 @@ class NadarayaWatsonRegressor(SmootherRegressor):
             random_state=random_state,
         )
         self.robust = robust
+        self.bounds = bounds

@@ -140,7 +140,7 @@ class UncertaintyMixin:
         intervals, center = np.concatenate(of_blocks), smoother.predict(X).reshape(len(X), -1)
         ends = (1 - coverage) / 2, (1 + coverage) / 2
         intervals = errors.level_effects.distribution(X).inflate(intervals, center, ends)
-        return _like_targets(intervals, smoother.values)
+        return self._clip(_like_targets(intervals, smoother.values))
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         r"""Quantiles of the conditional distribution of the targets.
@@ -178,7 +178,8 @@ class UncertaintyMixin:
         """
         probabilities = check_probabilities("quantiles", quantiles)
         X, smoother = self._read_rows(X), self._smoother
-        return _like_targets(_quantiles(smoother, X, probabilities), smoother.values)
+        quantiles = _quantiles(smoother, X, probabilities)
+        return self._clip(_like_targets(quantiles, smoother.values))
 
     def predict_cdf(self, X, y) -> np.ndarray:
         """Conditional distribution function: probability that a target is at most `y`.
@@ -211,7 +212,15 @@ class UncertaintyMixin:
         new = np.flatnonzero(smoother.errors.level_effects.is_new(X).any(axis=1))
         if len(new):
             probabilities[new] = _cdf_at_new_levels(smoother, X[new], thresholds[new])
-        return _like_targets(probabilities, smoother.values)
+        probabilities = _like_targets(probabilities, smoother.values)
+        bounds = getattr(self, "bounds_", None)
+        if bounds is None:
+            return probabilities
+        # No target is below the lower bound, and all are at most the upper one.
+        lower, upper = bounds
+        thresholds = thresholds if probabilities.ndim == 2 else thresholds[:, :, None]
+        probabilities = np.where(thresholds >= upper, 1.0, probabilities)
+        return np.where(thresholds < lower, 0.0, probabilities)
 
     def confidence_band(
         self,
@@ -310,7 +319,7 @@ class UncertaintyMixin:
         width = np.hypot(width, factor * errors.level_effects.distribution(X).normal_std)
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
-        return _like_targets(band, smoother.values)
+        return self._clip(_like_targets(band, smoother.values))
 
     def feature_significance(
         self, n_resamples: int = 199, random_state: int | np.random.RandomState | None = 0

@@ -165,9 +165,9 @@ class TestThinWindows:
 
     @pytest.mark.parametrize("degree", [0, 1, 2])
     def test_one_row(self, degree):
-        model = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit([[1.0]], [5.0])
+        model = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit([[1.0]], [5.5])
         queries = [[-3.0], [1.0], [9.0]]
-        np.testing.assert_allclose(model.predict(queries), 5.0)
+        np.testing.assert_allclose(model.predict(queries), 5.5)
         np.testing.assert_allclose(model.smoother_matrix(queries), 1.0)
         np.testing.assert_allclose(model.predict_gradient(queries), 0.0)
         assert np.isnan(model.loo_residuals_).all()
@@ -186,7 +186,7 @@ class TestThinWindows:
                 ask()
         for rule in ("loo", "gcv", "aicc", "knn-loo"):
             with pytest.raises(ValueError, match=f"'{rule}'.*n_samples=1: .*or a number"):
-                LocalPolynomialRegressor(bandwidth=rule, degree=degree).fit([[1.0]], [5.0])
+                LocalPolynomialRegressor(bandwidth=rule, degree=degree).fit([[1.0]], [5.5])
 
 
 class TestRefusals:
