@@ -793,14 +793,14 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_season.py",
-        "learned = origins.season_known",
-        "learned = origins.table.lengths[origins.series]",
+        "n_steps = origins.n_pattern_steps",
+        "n_steps = origins.table.lengths[origins.series]",
         "seasons of what is to be forecast",
     ),
     Mutation(
         "forecasting/_season.py",
-        "weight = _MEMORY ** ((lengths[row] - 1 - middle) // m)",
-        "weight = _MEMORY ** (middle // m)",
+        "weight = _DECAY_PER_SEASON ** ((lengths[row] - 1 - step) // m)",
+        "weight = _DECAY_PER_SEASON ** (step // m)",
         "old seasons count more than new ones",
     ),
     Mutation(
@@ -817,8 +817,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "count = np.maximum(origins.known - first - origins.horizon + 1, 0)",
-        "count = np.maximum(origins.known - first + 1, 0)",
+        "count = np.maximum(origins.n_known - first - origins.horizon + 1, 0)",
+        "count = np.maximum(origins.n_known - first + 1, 0)",
         "intervals follow errors that come after them",
     ),
     Mutation(
@@ -840,21 +840,21 @@ MUTATIONS = [
         "windows are predicted from those of another series as if from their own",
     ),
     Mutation(
-        "forecasting/_origins.py",
-        "(np.arange(most) + golden_fractions(most))",
-        "np.arange(most)",
+        "forecasting/_table.py",
+        "(np.arange(max_positions) + golden_fractions(max_positions))",
+        "np.arange(max_positions)",
         "windows at equal distances may be of one phase of a season",
     ),
     Mutation(
         "forecasting/_forecaster.py",
-        "replace(self.observed_, identity=np.argsort(order))",
-        "replace(self.observed_, identity=order)",
+        "replace(self.observed_, training_index=np.argsort(order))",
+        "replace(self.observed_, training_index=order)",
         "series are forecast with what was learned of another one",
     ),
     Mutation(
         "forecasting/_season.py",
-        "abs(shown - max(1, round(shown / season)) * season) < _ALIKE * season",
-        "abs(shown - season) < _ALIKE * season",
+        "abs(shown - max(1, round(shown / season)) * season) < _SEASON_TOLERANCE * season",
+        "abs(shown - season) < _SEASON_TOLERANCE * season",
         "a multiple of a season counts as another season",
     ),
     Mutation(
@@ -889,8 +889,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forecaster.py",
-        "most = np.where(is_known, np.maximum(most, known[table.identity]), most)",
-        "most = np.where(is_known, known[table.identity], most)",
+        "most = np.where(is_known, np.maximum(most, known[table.training_index]), most)",
+        "most = np.where(is_known, known[table.training_index], most)",
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(
@@ -901,8 +901,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_origins.py",
-        "deviation = deviation - last[:, :1] / unit",
-        "deviation = deviation",
+        "last_deviation = last_deviation - seasonal[:, :1] / unit",
+        "last_deviation = last_deviation",
         "the season of the last value counts as its deviation",
     ),
     Mutation(
@@ -973,8 +973,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_checks.py",
-        "np.diff(known) > season_length",
-        "np.diff(known) > 2 * season_length",
+        "np.diff(observed) > season_length",
+        "np.diff(observed) > 2 * season_length",
         "a line in the place of one season is not warned of",
     ),
     Mutation(
@@ -984,14 +984,14 @@ MUTATIONS = [
         "no window is left to learn from beside those held out",
     ),
     Mutation(
-        "forecasting/_inputs.py",
-        "of_series = SERIES in X",
-        "of_series = True",
+        "forecasting/_feature_rows.py",
+        "has_series = SERIES in X",
+        "has_series = True",
         "features of one series need a column with its name",
     ),
     Mutation(
         "forecasting/_checks.py",
-        "may_end = ~np.isin(np.arange(lost.shape[1]), table.known)",
+        "may_end = ~np.isin(np.arange(is_missing.shape[1]), table.future_columns)",
         "pass",
         "a feature that is published late is refused",
     ),
@@ -1045,14 +1045,14 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_season.py",
-        "shift = 0.5 * (left - right) / bend if bend < 0 else 0.0",
-        "shift = 0.5 * (right - left) / bend if bend < 0 else 0.0",
+        "shift = 0.5 * (before - after) / curvature if curvature < 0 else 0.0",
+        "shift = 0.5 * (after - before) / curvature if curvature < 0 else 0.0",
         "top of a parabola on the wrong side",
     ),
     Mutation(
-        "forecasting/_inputs.py",
-        "own, asked = self.series * span + self.step, series * span + step",
-        "own, asked = self.step, step",
+        "forecasting/_feature_rows.py",
+        "keys, queries = self.series * base + self.step, series * base + step",
+        "keys, queries = self.step, step",
         "features of one series become those of another",
     ),
     Mutation(
@@ -1147,8 +1147,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_transform.py",
-        "changes = any(np.ptp(series) > 0 for series in values)",
-        "changes = any(np.ptp(series) >= 0 for series in values)",
+        "has_changes = any(np.ptp(series) > 0 for series in observations)",
+        "has_changes = any(np.ptp(series) >= 0 for series in observations)",
         "one observation has a logarithm, whose size depends on the unit",
     ),
     Mutation(
@@ -1171,8 +1171,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forms.py",
-        "table = cut if len(columns) > 1 and not empty.all() else table",
-        "table = cut",
+        "table = observed if len(columns) > 1 and not is_empty.all() else table",
+        "table = observed",
         "a single series loses missing values at its ends",
     ),
     Mutation(
@@ -1195,8 +1195,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panel_ridge.py",
-        "is_target = origins.steps < ends[series][:, None]",
-        "is_target = origins.steps >= 0",
+        "is_target = origins.target_steps < ends[series][:, None]",
+        "is_target = origins.target_steps >= 0",
         "held-out corrections know the end of the series",
     ),
     Mutation(
@@ -1231,8 +1231,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_backtest.py",
-        "first = self.ends[self.known].min()",
-        "first = self.ends[self.known].max()",
+        "first = self.ends[self.seen].min()",
+        "first = self.ends[self.seen].max()",
         "features between the ends of series are lost",
     ),
     Mutation(

@@ -144,7 +144,7 @@ def cuts_after_breaks(data):
             step = 1 if len(values) < 150 else 6
             for cut in range(max(20, 3 * season + 8), len(values) - horizon + 1, step):
                 _, since = aligned(
-                    Table.of([values[:cut]]), season, 2.0, 3 * max(season, horizon)
+                    Table.from_arrays([values[:cut]]), season, 2.0, 3 * max(season, horizon)
                 )
                 if np.isinf(since[0]):
                     continue

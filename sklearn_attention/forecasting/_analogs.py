@@ -11,17 +11,8 @@ from .._column_stats import replace_zeros
 from .._validation import check_bandwidth
 from ..attention._tables import attention_weights, heaviest, weighted_quantiles
 from ..kernels import Kernel, RadialKernel
-from ._origins import (
-    PANEL,
-    SEASONAL,
-    STANDARD,
-    Origins,
-    Windows,
-    by_group,
-    chunks,
-    spread_over_phases,
-)
-from ._table import Table
+from ._origins import PANEL, SEASONAL, STANDARD, Origins, Windows
+from ._table import Table, by_group, chunks, spread_over_phases
 
 # Windows that a series needs to have to be forecast from its own.
 FEWEST_OWN = 20
@@ -147,8 +138,8 @@ class Analogs:
         """Return Windows before origins, as they are compared."""
         # Series of different sizes are only alike in units of their own.
         own = self.normalize in ("last", "seasonal") and len(self.scale) > 1
-        unit = origins.units(self.scale)[:, None] if own else 1.0
-        return Windows.before(
+        unit = origins.series_units(self.scale)[:, None] if own else 1.0
+        return Windows.at_origins(
             origins, self.lookback, self.normalize, unit, self.season, self.share,
             self.last_share,
         )  # fmt: skip
@@ -186,7 +177,7 @@ class Analogs:
 
     def memories(self, origins):
         """Yield rows of origins, with the windows that they are forecast from."""
-        source = np.where(self.pooled, -1, origins.identity)
+        source = np.where(self.pooled, -1, origins.training_index)
         counts = np.bincount(self.series, minlength=len(self.scale))
         source = np.where(counts[source] >= FEWEST_OWN, source, -1)
         for i, rows in by_group(source):
@@ -205,7 +196,7 @@ class Analogs:
 
 def first_steps(origins):
     """Return first steps to forecast, on the index that is common to all series."""
-    return origins.table.starts[origins.series] + origins.known
+    return origins.table.starts[origins.series] + origins.n_known
 
 
 def refuse_negative(negative, kernel):
@@ -242,7 +233,7 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
     """
     # The shortest windows decide which can be compared; longer ones do not vary much less.
     shortest = replace(analogs, lookback=lookbacks[0])
-    origins = origins.take(origins.known >= lookbacks[-1])
+    origins = origins.take(origins.n_known >= lookbacks[-1])
     sample, horizon = shortest.sample(origins, MAX_KEYS), origins.horizon
     tests = sample.take(spread_over_phases(len(sample), _MAX_TESTS))
     groups = {True: left_out(tests, [(sample, 1)])}
@@ -271,7 +262,7 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
                 parts = [
                     part
                     for windows in (tested, known)
-                    for part in (windows.keys, windows.values[:, steps], windows.deviation)
+                    for part in (windows.keys, windows.values[:, steps], windows.last_deviation)
                 ]
                 pairs_of_windows.append((*parts, usable))
                 # Errors in units of windows of different lengths are not alike.
@@ -476,11 +467,11 @@ class OwnAnalogs:
     def fit(self, validation):
         """Store the series and choose the temperature."""
         tests, table = validation.tests, validation.origins.table
-        fitted = replace(self, values=table.values)
+        fitted = replace(self, values=table.observations)
         forecasts = np.full((len(_TEMPERATURES), len(tests), tests.horizon), np.nan)
         for i, rows, keys in fitted._memories(tests, np.arange(len(table))):
             block = validation.block[rows, None]
-            left_out = validation.overlapping(i, keys.origins.known, block)
+            left_out = validation.overlapping(i, keys.origins.n_known, block)
             enough = (~left_out).sum(axis=1) >= FEWEST_OWN
             rows, left_out = rows[enough], left_out[enough]
             some = tests.take(rows)
@@ -492,7 +483,7 @@ class OwnAnalogs:
     def forecast(self, origins):
         """Forecasts (n, 1, horizon); NaN where a series is too short or not known."""
         forecasts = np.full((len(origins), 1, origins.horizon), np.nan)
-        for _, rows, keys in self._memories(origins, origins.table.identity):
+        for _, rows, keys in self._memories(origins, origins.table.training_index):
             for part in chunks(rows, PAIRS, len(keys)):
                 some = origins.take(part)
                 forecasts[part, 0] = self._average(some, keys, [self.temperature])[0]
@@ -500,9 +491,9 @@ class OwnAnalogs:
 
     def _memories(self, origins, identity):
         """Training series, the rows of origins in them, and windows with what followed."""
-        source = np.where(origins.known >= self.lookback, identity[origins.series], -1)
+        source = np.where(origins.n_known >= self.lookback, identity[origins.series], -1)
         for i, rows in by_group(source):
-            table = Table.of([self.values[i]])
+            table = Table.from_arrays([self.values[i]])
             remembered = Origins.within(table, origins.horizon, self.lookback)
             if i >= 0 and len(remembered) >= FEWEST_OWN:
                 chosen = spread_over_phases(len(remembered), MAX_KEYS)
@@ -510,7 +501,7 @@ class OwnAnalogs:
 
     def _windows(self, origins):
         season = min(self.lookback, max(1, round(self.season_length)))
-        return Windows.before(origins, self.lookback, season, features=False)
+        return Windows.at_origins(origins, self.lookback, season, features=False)
 
     def _average(self, origins, keys, temperatures, left_out=False):
         """Forecasts at each temperature, (n, horizon), from windows that are not left out."""

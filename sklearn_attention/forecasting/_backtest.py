@@ -1,4 +1,9 @@
-"""Forecasts from points in the past, with the observed values."""
+"""Backtests: forecasts of test steps in the past, each from the steps before its cutoff.
+
+The steps of time are split into folds. A fold has a training stretch of steps and, after it, a
+test stretch. The cutoff is the last step of the training stretch: nothing later is known to the
+forecasts of the fold.
+"""
 
 import numbers
 from dataclasses import replace
@@ -10,153 +15,206 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 
 from .._validation import check_positive, is_one_of
 from ._checks import check_levels, fill_values
-from ._forms import SERIES, TARGET, TIME, in_library
-from ._inputs import read_given, refuse_no_features, request, with_known, without_gaps
+from ._feature_rows import require_features
+from ._forms import SERIES, TARGET, TIME, to_library
+from ._inputs import (
+    make_training_table,
+    read_training_data,
+    requested_table,
+    with_future_covariates,
+)
 
-# Of a backtest, and of a frame of observations.
+# Names of columns of a backtest, and their names in the backtest of a tidy frame.
 NAMES = {"series": SERIES, "time": TIME, "actual": TARGET}
 
 
 def backtest(forecaster, X, y, cv, refit, coverage):
-    """Forecast every fold from what came before it; see :meth:`Forecaster.backtest`.
+    """Forecast the test steps of every fold; see :meth:`Forecaster.backtest`.
 
     The forecaster is not changed, and need not be fitted.
     """
     if coverage is not None:
         coverage = check_levels("coverage", coverage)
     reader = clone(forecaster)
-    table, rows, what = read_given(reader, X, y)
+    table, rows, what = read_training_data(reader, X, y)
     if getattr(forecaster, "n_features_in_", 0) and not reader.n_features_in_:
-        refuse_no_features(forecaster, further=", and the series as y")
-    if rows is None and is_one_of(reader.missing, "zero"):  # then that is what was observed
+        require_features(forecaster, advice=", and the series as y")
+    if rows is None and is_one_of(reader.missing, "zero"):
+        # The zeros count as observations, with which forecasts are compared.
         table = fill_values(table, missing="zero", season_length=1, what=what)
-    form, names = table.form, table.names
-    past = _Past(reader, table, rows)
-    target = (X if y is None else y) if form.aligned else np.empty(len(table.time))
-    folds, model = [], None
-    for fold, (first, last, start, stop) in enumerate(_folds(target, cv, forecaster.horizon)):
+    replay = _Replay(reader, table, rows)
+    # Folds are those of the rows of the series, or else of the steps of time.
+    series = X if y is None else y
+    samples = series if table.form.aligned else np.empty(len(table.time))
+    frames, model = [], None
+    for fold, stretches in enumerate(_folds(samples, cv, forecaster.horizon)):
+        start, stop, test_start, test_stop = stretches
         if refit or model is None:
-            model = past.learn(first, last)
-        elif last < past.last:
+            model = replay.fit(start, stop)
+        elif stop < replay.stop:
             raise ValueError(
                 f"cv={cv!r} has a fold, {fold}, whose training rows end earlier than those of "
                 "the fold before: sort its folds in time, or pass refit=True."
             )
         else:
-            past.update(model, last)
-        found = past.compare(model, start, stop, coverage)
-        cutoff = table.time.between(last - 1, last)[0]
-        folds += [part.assign(fold=fold, cutoff=cutoff) for part in found]
-    if not folds:
+            replay.update(model, stop)
+        frame = replay.compare(model, test_start, test_stop, coverage)
+        if frame is not None:
+            cutoff = table.time.index_between(stop - 1, stop)[0]
+            frames.append(frame.assign(fold=fold, cutoff=cutoff))
+    if not frames:
         raise ValueError(
             f"cv={cv!r} has no test rows of a series with earlier training rows: pass folds "
             "that train on earlier steps of the series they test."
         )
-    found = pd.concat(folds, ignore_index=True)
+    return _with_names(pd.concat(frames, ignore_index=True), table)
+
+
+def _with_names(frame, table):
+    """Name the series and the columns of a backtest, in the library of the user's data.
+
+    `frame` has the numbers of the series in the column "series".
+    """
+    form = table.form
     keys = ["fold", "cutoff", "time", "actual"]
     if form.kind not in ("array", "series") and not form.single:
         keys.insert(0, "series")
-        of_row = [names[i] for i in found["series"]]
-        found["series"] = pd.Series(of_row, dtype=object).infer_objects()
-    named = ["series", *keys]
-    found = found[keys + [name for name in found if name not in named]]
+        names = [table.names[i] for i in frame["series"]]
+        frame["series"] = pd.Series(names, dtype=object).infer_objects()
+    forecasts = [name for name in frame if name not in ["series", *keys]]
+    frame = frame[keys + forecasts]
     if form.kind == "tidy":
-        found = found.rename(columns=NAMES)
-    return in_library(found, form.library)
+        frame = frame.rename(columns=NAMES)
+    return to_library(frame, form.library)
 
 
-class _Past:
-    """Series, and models that are fitted to a stretch of them and then grow."""
+class _Replay:
+    """Series up to a moving cutoff, and the forecaster that has seen them up to there.
+
+    Attributes
+    ----------
+    reader : Forecaster
+        Has the parameters, and has read the names of the features.
+    table : Table
+        All observations.
+    rows : FeatureRows or None
+        Rows of X.
+    start, stop : int
+        Positions of the first training step, and after the last.
+    seen : ndarray of int
+        Numbers of the series in the forecaster, in the order of the forecaster: series without
+        an observation in the training stretch are left out.
+    ends : ndarray of int of shape (n_series,)
+        Position after the last observation that the forecaster has seen.
+    offset : int
+        Position of the first observation, which is step 0 of the forecaster.
+    """
 
     def __init__(self, reader, table, rows):
         names = ["y" if name is None else name for name in table.names]
         self.table = replace(table, names=names, form=replace(table.form, kind="dict"))
         self.reader, self.rows = reader, rows
 
-    def learn(self, first, last):
-        """A forecaster that is fitted to a stretch."""
-        stretch = self.table.between(first, last)
-        if not len(stretch.step):
-            times = self.table.time.between(first, last)
+    def fit(self, start, stop):
+        """Fit a forecaster to the training stretch from position `start` to before `stop`."""
+        training = self.table.observed_between(start, stop)
+        if not len(training.step):
+            times = self.table.time.index_between(start, stop)
             raise ValueError(
                 f"cv has a fold whose training rows, from {times[0]} to {times[-1]}, have no "
                 "observation: pass folds with observations among their training rows."
             )
-        self.first, self.last = first, last
-        # Its series, in its order, the first step of its time, and their ends.
-        self.known, self.ends = np.flatnonzero(stretch.counts), stretch.ends
-        self.begin = int(stretch.step.min())
+        self.start, self.stop = start, stop
+        self.seen, self.ends = np.flatnonzero(training.row_counts), training.ends
+        self.offset = int(training.step.min())
         model = clone(self.reader)
         for name in ("n_features_in_", "feature_names_in_", "columns_"):
             if hasattr(self.reader, name):
                 setattr(model, name, getattr(self.reader, name))
         model._check_every_parameter()
-        stretch, rows = stretch.take(self.known, self.begin), self._of_model(self.rows)
+        training = training.take_series(self.seen, self.offset)
+        rows = self._renumbered(self.rows)
         what = "X" if rows is None else "y"
-        stretch = without_gaps(model, stretch, rows, what)
-        return model._fit_table(stretch, {"X": stretch, "y": None, "metadata": {}})
+        training = make_training_table(model, training, rows, what)
+        return model._fit_table(training, {"X": training, "y": None, "metadata": {}})
 
-    def update(self, model, last):
-        """Append what was observed since."""
-        stretch = self.table.between(self.first, last)
-        self.last = last
-        later = stretch.of_rows(np.flatnonzero(stretch.step >= self.ends[stretch.series]))
-        self.ends = np.maximum(self.ends, stretch.ends)
+    def update(self, model, stop):
+        """Append the observations before position `stop` that the forecaster has not seen."""
+        training = self.table.observed_between(self.start, stop)
+        self.stop = stop
+        is_later = training.step >= self.ends[training.series]
+        later = training.take_rows(np.flatnonzero(is_later))
+        self.ends = np.maximum(self.ends, training.ends)
         if len(later.step):
-            further = np.setdiff1d(np.flatnonzero(later.counts), self.known)
-            self.known = np.append(self.known, further)
-            model._append(later.take(self.known, self.begin), self._of_model(self.rows))
+            new_series = np.setdiff1d(np.flatnonzero(later.row_counts), self.seen)
+            self.seen = np.append(self.seen, new_series)
+            later = later.take_series(self.seen, self.offset)
+            model._append(later, self._renumbered(self.rows))
 
-    def _of_model(self, rows):
-        """Rows of features with series and steps as a forecaster numbers them."""
+    def _renumbered(self, rows):
+        """Number series and steps of FeatureRows as the forecaster does; None stays None."""
         if rows is None:
             return None
         number = np.full(len(self.table), -1)
-        number[self.known] = np.arange(len(self.known))
+        number[self.seen] = np.arange(len(self.seen))
         rows = rows.take(number[rows.series] >= 0)
-        return rows._replace(series=number[rows.series], step=rows.step - self.begin)
+        return rows._replace(series=number[rows.series], step=rows.step - self.offset)
 
     def compare(self, model, start, stop, coverage):
-        """A frame of forecasts of a stretch with the observed values; none without these."""
-        happened = self.table.between(start, stop)
-        there = ~np.isnan(happened.value) & np.isin(happened.series, self.known)
-        happened = happened.of_rows(np.flatnonzero(there))
-        if not len(happened.step):
-            return []
-        actual, rows = happened.take(self.known, self.begin), None
-        covered = np.ones(len(actual.step), dtype=bool)
+        """Forecast the observed steps from position `start` to before `stop`.
+
+        Returns
+        -------
+        frame : DataFrame or None
+            A row for each observed step: the number of its series, the time, the observation,
+            and forecasts. None without an observation of a series that the forecaster knows.
+        """
+        test = self.table.observed_between(start, stop)
+        is_tested = ~np.isnan(test.value) & np.isin(test.series, self.seen)
+        test = test.take_rows(np.flatnonzero(is_tested))
+        if not len(test.step):
+            return None
+        actual, rows = test.take_series(self.seen, self.offset), None
+        has_row = np.ones(len(actual.step), dtype=bool)
         if self.rows is not None:
-            # Rows between the past and the stretch are needed too.
-            first = self.ends[self.known].min()
-            rows = self.rows.take((self.rows.step >= first) & (self.rows.step < stop))
-            rows = self._of_model(rows)
-            size, both = len(self.table.time), (actual, rows)
-            covered = np.isin(*(part.series * size + part.step for part in both))
-        requested = request(actual, actual.series[covered], actual.step[covered])
-        table = with_known(model, model.observed_, rows, requested)
-        if not covered.all():
-            step = actual.step[~covered][0]
-            lost = actual.time.between(step, step + 1)[0]
-            raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
+            # Forecasts also need the rows of X between the cutoff and the test stretch.
+            first = self.ends[self.seen].min()
+            is_needed = (self.rows.step >= first) & (self.rows.step < stop)
+            rows = self._renumbered(self.rows.take(is_needed))
+            base = len(self.table.time)
+            has_row = np.isin(
+                actual.series * base + actual.step, rows.series * base + rows.step
+            )
+        requested = requested_table(actual, actual.series[has_row], actual.step[has_row])
+        table = with_future_covariates(model, model.observed_, rows, requested)
+        if not has_row.all():
+            step = actual.step[~has_row][0]
+            time = actual.time.index_between(step, step + 1)[0]
+            raise ValueError(f"X has no rows for {time}, where y has values: add them.")
         forecasts, columns = model._forecast_rows(table, requested, coverage)
         forecasts = forecasts.reshape(len(actual.step), -1).astype(actual.form.dtype)
-        found = pd.DataFrame(forecasts, columns=columns or ["forecast"])
-        found.insert(0, "series", self.known[actual.series])
-        found.insert(1, "time", actual.time.between(0, actual.step.max() + 1)[actual.step])
-        found.insert(2, "actual", actual.value)
-        return [found]
+        frame = pd.DataFrame(forecasts, columns=columns or ["forecast"])
+        times = actual.time.index_between(0, actual.step.max() + 1)
+        frame.insert(0, "series", self.seen[actual.series])
+        frame.insert(1, "time", times[actual.step])
+        frame.insert(2, "actual", actual.value)
+        return frame
 
 
-def _folds(target, cv, horizon):
-    """First row of the past, row after its last, first row of the test, row after its last."""
+def _folds(samples, cv, horizon):
+    """Yield the positions of the folds of `samples`, whose number of rows counts.
+
+    Each fold has four: the first training row, the row after the last training row, the first
+    test row, and the row after the last test row.
+    """
     if isinstance(cv, numbers.Integral):
         n_folds = check_positive("cv", cv, integer=True, minimum=2)
         cv = TimeSeriesSplit(
             n_folds, test_size=check_positive("horizon", horizon, integer=True)
         )
-    for train, test in check_cv(cv).split(target):
-        stretches = all(len(part) and (np.diff(part) == 1).all() for part in (train, test))
-        if not stretches or train[-1] >= test[0]:
+    for train, test in check_cv(cv).split(samples):
+        are_stretches = all(len(rows) and (np.diff(rows) == 1).all() for rows in (train, test))
+        if not are_stretches or train[-1] >= test[0]:
             raise ValueError(
                 f"cv={cv!r} has folds whose training rows are not contiguous, or not followed "
                 "by contiguous test rows: pass a TimeSeriesSplit."

@@ -7,8 +7,8 @@ steps before a break tell how a series moves about its level, but not where the 
 
 import numpy as np
 
-from ._origins import by_group
-from ._season import pattern_length, patterns_of
+from ._season import min_pattern_steps, seasonal_patterns
+from ._table import by_group
 
 # There are at least 3 steps after a break, and 8 before it.
 _MIN_AFTER, _MIN_BEFORE = 3, 8
@@ -39,7 +39,7 @@ def aligned(table, season_length, min_ratio, max_since):
     since : ndarray of shape (n_series,)
         Steps since the break; infinite without one.
     """
-    since, values = np.full(len(table), np.inf), list(table.values)
+    since, values = np.full(len(table), np.inf), list(table.observations)
     if table.n_features or np.isinf(min_ratio):
         return table, since
     for i, first in _largest_changes(table, season_length, min_ratio):
@@ -49,7 +49,7 @@ def aligned(table, season_length, min_ratio, max_since):
         if moved is not None:
             since[i] = len(values[i]) - first
             values[i] = np.maximum(moved, 0.0) if values[i].min() >= 0 else moved
-    return (table.with_values(values) if np.isfinite(since).any() else table), since
+    return (table.with_observations(values) if np.isfinite(since).any() else table), since
 
 
 def _largest_changes(table, season_length, min_ratio):
@@ -58,7 +58,7 @@ def _largest_changes(table, season_length, min_ratio):
         first, stop = max(_MIN_BEFORE, length // 2), length - _MIN_AFTER + 1
         if stop <= first:
             continue
-        values = table.value[table.first[rows][:, None] + np.arange(length)]
+        values = table.value[table.first_rows[rows][:, None] + np.arange(length)]
         changes, n_changes = _without_season(np.diff(values, axis=1), season_length)
         sizes = np.abs(changes)
         place = first - 1 + sizes[:, first - 1 : stop - 1].argmax(axis=1)
@@ -83,7 +83,7 @@ def _without_season(changes, season_length):
     n_series, n_changes = changes.shape
     if season_length == 1 or n_changes < 2 * season_length - 1:
         return changes, n_changes
-    if n_changes < pattern_length(season_length):
+    if n_changes < min_pattern_steps(season_length):
         differences = np.zeros_like(changes)
         differences[:, season_length:] = (
             changes[:, season_length:] - changes[:, :-season_length]
@@ -101,9 +101,9 @@ def _moved(values, first, season_length):
     """Move the steps before `first` to the level after them; None if that is no new level."""
     n, known = len(values), values[:first]
     pattern = np.zeros(season_length)
-    if season_length > 1 and first >= pattern_length(season_length):
+    if season_length > 1 and first >= min_pattern_steps(season_length):
         phase = np.arange(first)[None] % season_length
-        pattern = patterns_of(known[None], np.array([first]), phase, season_length)[0]
+        pattern = seasonal_patterns(known[None], np.array([first]), phase, season_length)[0]
     elif 1 < season_length <= first:
         pattern = np.roll(known[-season_length:] - known[-season_length:].mean(), first)
     adjusted = values - np.resize(pattern, n)

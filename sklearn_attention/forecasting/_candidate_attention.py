@@ -15,7 +15,8 @@ from scipy.special import softmax
 from .._blocks import evenly_spread
 from .._column_stats import replace_zeros
 from ..attention._average import attend
-from ._origins import combine, disagreement, mean_differences
+from ._origins import combine, ensemble_mad
+from ._table import mean_differences
 
 # Temperatures of the softmax; the weights are averaged over both. On twenty sets errors are
 # 0.996 of those with temperatures chosen on other blocks, at most 1.017.
@@ -149,13 +150,13 @@ class CandidateAttention:
         n_candidates = self.log_errors.shape[1]
         expected = self.expected(origins, forecasts[:, :n_candidates])
         attended = softmax_weights(
-            self.log_errors[origins.identity], expected, self.panel_share
+            self.log_errors[origins.training_index], expected, self.panel_share
         )
         attended[attended < MIN_WEIGHT] = 0.0
         before, of_others = np.split(weights, [n_candidates], axis=1)
         attended *= before.sum(axis=1, keepdims=True) / attended.sum(axis=1, keepdims=True)
         attended = np.append(attended, of_others, axis=1)
-        return np.where(origins.flagged(self.is_excluded)[:, None], weights, attended)
+        return np.where(origins.series_flags(self.is_excluded)[:, None], weights, attended)
 
 
 def states_at(origins, forecasts):
@@ -166,9 +167,9 @@ def states_at(origins, forecasts):
     past = origins.past(_WINDOW)
     # Differences below 1e-9 of the values are rounding errors.
     rounding = 1e-9 * np.abs(past).max(axis=1)
-    unit = replace_zeros(np.maximum(mean_differences(past, origins.known), rounding))
+    unit = replace_zeros(np.maximum(mean_differences(past, origins.n_known), rounding))
     mean = combine(forecasts, np.ones(forecasts.shape[:2]), otherwise=0.0)
-    spread = disagreement(forecasts).mean(axis=1)
+    spread = ensemble_mad(forecasts).mean(axis=1)
     departure = np.abs(mean.mean(axis=1) - past[:, -1])
     logarithms = np.log1p([mean.std(axis=1) / unit, departure / unit])
     return np.column_stack([np.log(1e-3 + spread / unit), *logarithms])

@@ -1,13 +1,23 @@
-"""Mistakes in data that would go unnoticed, and gaps, which are filled or refused."""
+"""Mistakes in data that would go unnoticed, and missing values, which are filled or refused.
+
+In all functions `what` is the name of the user's data in error messages, such as "y". A gap is
+a stretch of missing values between two observed ones. The parameter `missing` says what happens
+to missing values: "raise" refuses them, and "interpolate" (a straight line), "seasonal" (the
+same phase of the seasons before and after) and "zero" fill gaps.
+"""
 
 import numbers
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 
 from .._base import warn_user
-from .._validation import check_choice, check_probabilities
+from .._validation import check_choice, check_probabilities, refuse_other_arrays
+from ._table import TIME
+from ._time import LONG_FORMAT_ADVICE, as_index
 
 MISSING = ("interpolate", "raise", "seasonal", "zero")
 # Sizes from which on values are refused, what they are called, and what to do.
@@ -15,29 +25,108 @@ _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
     (1e150, "values of 1e150 or more", "divide all by a constant, since squares overflow"),
 )
-# Size below which a series is refused: intervals of smaller ones would grow.
+# A series whose values are all smaller is refused, since its intervals would grow.
 _TOO_SMALL = 1e-90
+_CONVERT_ADVICE = "convert it with pandas.to_numeric, or remove it. "
+_FORM_ADVICE = (
+    "If each cell holds a series, pass dict(enumerate(column)). If these are features, pass "
+    "them before the series, fit(X, y); if these are dates, make them the index (set_index), "
+    "or the column 'ds' of a frame. " + LONG_FORMAT_ADVICE
+)
 
 
 def is_integer(value):
-    """True for a whole number that is no truth value."""
+    """Return True for a whole number that is not a boolean."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
+def as_array(y, what):
+    """Convert data without an index to an array of one or two dimensions, or raise."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.astype(np.float64).filled(np.nan)
+    refuse_other_arrays(what, y)
+    # NumPy refuses rows of different lengths.
+    with suppress(ValueError):
+        array = np.asarray(y)
+        if array.ndim in (1, 2):
+            return array
+    shape = getattr(y, "shape", "unknown")
+    raise ValueError(
+        f"{what} of type {type(y).__name__}, of shape {shape}, is not an array of one or two "
+        "dimensions: pass one series as an array, several as the columns of a table, or "
+        "series of different lengths as a dict."
+    )
+
+
+def as_floats(values, what):
+    """Convert an array or a Series to float64; raise an error that names what is no number."""
+    if isinstance(values, pd.Series):
+        what = f"{what} ({values.name!r})" if values.name is not None else what
+        if values.dtype.kind in "fiub":
+            return values.to_numpy(np.float64, na_value=np.nan)
+        values = values.to_numpy()
+    if values.dtype.kind not in "fiubOUS":
+        problem = "Complex data not supported: " * (values.dtype.kind == "c")
+        remedy = _CONVERT_ADVICE * (values.dtype.kind != "M") + _FORM_ADVICE
+        raise ValueError(
+            f"{problem}{what} has dtype {values.dtype}, which is not numeric: {remedy}"
+        )
+    with suppress(TypeError, ValueError, OverflowError):
+        return values.astype(np.float64)
+    # Each value is converted alone, to find the first one that is no number.
+    floats = np.empty(len(values))
+    for row, value in enumerate(values):
+        try:
+            floats[row] = np.nan if value is pd.NA else value
+        except (TypeError, ValueError, OverflowError) as error:
+            texts = pd.Series(values, dtype=object).astype(str)
+            has_numbers = bool(pd.to_numeric(texts, errors="coerce").notna().any())
+            raise ValueError(
+                f"{what} has the entry {value!r:.60} at row {row}, which is not a number: "
+                f"{_CONVERT_ADVICE * has_numbers}{_FORM_ADVICE}"
+            ) from error
+    return floats
+
+
+def refuse_dates(y, library, what):
+    """Raise if a frame in wide format has a column of dates."""
+    for name, column in y.items():
+        if column.dtype.kind in "MO" and as_index(column).dtype.kind == "M":
+            remedy = f": make them the index, {what}.set_index({name!r})"
+            if library != "pandas":
+                remedy = f": rename it, {what}.rename({{{name!r}: {TIME!r}}})"
+            if column.duplicated().any():
+                remedy = ", several times the same"
+            raise ValueError(
+                f"{what} has dates in its column {name!r}{remedy}. {LONG_FORMAT_ADVICE}"
+            )
+
+
 def refuse_too_large(table, values, what, columns=()):
-    """Raise if values of the rows of a table, or features, are infinite, or their squares."""
+    """Raise if values are infinite, or so large that their squares are.
+
+    Parameters
+    ----------
+    table : Table
+        Names the series and the steps.
+    values : ndarray of shape (n_rows,) or (n_rows, n_columns)
+        Values of the rows of the table.
+    what : str
+    columns : list, default=()
+        Name of each column.
+    """
     for limit, kind, remedy in _TOO_LARGE:
-        large = np.abs(values.reshape(len(values), -1)) >= limit
-        for i in table.series[large.any(axis=1)][:1]:
-            own = large & (table.series == i)[:, None]
-            steps = table.time.name_steps(table.step[own.any(axis=1)])
-            where = f"{_of_columns(columns, own)}{in_series(table, i)}"
+        is_large = np.abs(values.reshape(len(values), -1)) >= limit
+        for i in table.series[is_large.any(axis=1)][:1]:
+            is_named = is_large & (table.series == i)[:, None]
+            steps = table.time.name_steps(table.step[is_named.any(axis=1)])
+            where = f"{_in_columns(columns, is_named)}{in_series(table, i)}"
             raise ValueError(f"{what} has {kind}{where} at {steps}: {remedy}.")
 
 
 def refuse_too_small(table):
-    """Raise if a series to learn from has values, but none whose square is a number."""
-    for i, values in enumerate(table.values):
+    """Raise if all values of a series are so small that their squares are 0."""
+    for i, values in enumerate(table.observations):
         size = np.abs(values).max(initial=0.0)
         if 0 < size < _TOO_SMALL:
             raise ValueError(
@@ -48,27 +137,38 @@ def refuse_too_small(table):
 
 
 def in_series(table, i):
-    """Name of a series in a message; empty for the only one without a name."""
+    """Return " in 'name'" of series i, for a message; empty for the only one without a name."""
     name = table.names[i]
     return "" if table.form.kind == "array" or name is None else f" in {name!r}"
 
 
-def refuse_leakage(table, names):
-    """Raise if a feature that is known beforehand is the target itself; `names` of columns."""
-    for column in table.known:
-        same = table.features[:, column] == table.value
-        for i in np.flatnonzero(np.bincount(table.series, ~same) == 0):
-            values = table.values[i]
+def refuse_leakage(table, columns):
+    """Raise if a future covariate is the target itself; `columns` has the names of features."""
+    for column in table.future_columns:
+        differs = table.features[:, column] != table.value
+        for i in np.flatnonzero(np.bincount(table.series, differs) == 0):
+            values = table.observations[i]
+            # A constant covariate may agree with a constant series by chance.
             if (values != values[0]).any():
                 raise ValueError(
-                    f"X has the column {names[column]!r}, which is the target "
+                    f"X has the column {columns[column]!r}, which is the target "
                     f"{table.names[i]!r} itself and will not be known when it is to be "
                     "forecast: remove it."
                 )
 
 
 def resolve_past(past_features, n_features, names):
-    """The columns known only up to now: their names, or positions where there are none."""
+    """List the columns of X that are past covariates, by name or else by position.
+
+    Parameters
+    ----------
+    past_features : sequence of str or int, or None
+        The parameter of the forecaster.
+    n_features : int
+        Number of columns of X.
+    names : sequence of str
+        Names of the columns of X; empty if there are none.
+    """
     names = list(names) or list(range(n_features))
     past = [] if past_features is None else past_features
     if isinstance(past, str) or not np.iterable(past):
@@ -82,54 +182,61 @@ def resolve_past(past_features, n_features, names):
     return list(past)
 
 
-def check_levels(name, given):
-    """Distinct probabilities, as a list; columns are named after percents of coverages."""
-    levels = check_probabilities(name, given).tolist()
-    if len({f"{100 * level:g}" for level in levels}) < len(levels):
-        raise ValueError(f"{name}={given!r} has a probability twice: pass each once.")
-    return levels
+def check_levels(name, levels):
+    """Return probabilities as a list, or raise unless they have distinct percents.
+
+    Columns of intervals are named by percents. `name` is the parameter that has the `levels`.
+    """
+    probabilities = check_probabilities(name, levels).tolist()
+    if len({f"{100 * level:g}" for level in probabilities}) < len(probabilities):
+        raise ValueError(f"{name}={levels!r} has a probability twice: pass each once.")
+    return probabilities
 
 
 def fill_line(values):
-    """Values with the missing ones on the line between their neighbours."""
-    known = np.flatnonzero(~np.isnan(values))
-    return np.interp(np.arange(len(values)), known, values[known])
+    """Fill missing values of a series by the straight line between their neighbours."""
+    observed = np.flatnonzero(~np.isnan(values))
+    return np.interp(np.arange(len(values)), observed, values[observed])
 
 
 def fill_seasonal(values, season_length):
-    """Values with missing ones filled by the seasons before and after."""
-    # With a season of s steps, y_t is y_{t-s} plus the difference y_t - y_{t-s}, interpolated
-    # between the steps at which it is known; the same with t + s; the mean of both, or the one
-    # there is. So a constant trend and season are filled in exactly. Elsewhere values are on
-    # the line between their neighbours.
-    lost, line = np.isnan(values), fill_line(values)
-    if season_length == 1 or not lost.any():
+    """Fill missing values of a series by the same phase of the seasons before and after.
+
+    With a season of m steps, one guess of y_t is y_{t-m} plus the change y_t - y_{t-m}, where
+    unknown changes are interpolated. Another guess uses t + m. The mean of both guesses fills a
+    constant trend and season exactly. Where no guess exists, values are on the straight line
+    between their neighbours.
+    """
+    is_missing, line = np.isnan(values), fill_line(values)
+    if season_length == 1 or not is_missing.any():
         return line
-    early, late = slice(None, -season_length), slice(season_length, None)
+    first_steps, last_steps = slice(None, -season_length), slice(season_length, None)
     guesses = []
-    for inner, other in ((late, early), (early, late)):
-        beside = np.full(len(values), np.nan)
-        beside[inner] = values[other]
-        change = values - beside
+    for steps, steps_in_other_season in (last_steps, first_steps), (first_steps, last_steps):
+        reference = np.full(len(values), np.nan)
+        reference[steps] = values[steps_in_other_season]
+        change = values - reference
         if not np.isnan(change).all():
-            guesses.append(beside + fill_line(change))
+            guesses.append(reference + fill_line(change))
     if not guesses:
         return line
-    there = ~np.isnan(guesses)
-    total = np.where(there, guesses, 0.0).sum(axis=0)
-    filled = np.where(there.any(axis=0), total / np.maximum(there.sum(axis=0), 1), line)
-    return np.where(lost, filled, values)
+    is_guess = ~np.isnan(guesses)
+    total = np.where(is_guess, guesses, 0.0).sum(axis=0)
+    mean = total / np.maximum(is_guess.sum(axis=0), 1)
+    filled = np.where(is_guess.any(axis=0), mean, line)
+    return np.where(is_missing, filled, values)
 
 
 def fill_values(table, *, missing, season_length, what):
-    """A table without missing values, or an error that names them; `what` has them.
+    """Fill the gaps of the series of a table, or raise an error that names them.
 
-    Series end where missing values at their ends begin, unless these are refused.
+    Missing values at the ends of a series are cut off, unless `missing` is "raise".
     """
     check_choice("missing", missing, MISSING)
     if missing != "raise" and np.isnan(table.value).any():
-        given, table = table, table.between(0, len(table.time))
-        for i in np.flatnonzero((table.counts == 0) & (given.counts > 0))[:1]:
+        had_rows = table.row_counts > 0
+        table = table.observed_between(0, len(table.time))
+        for i in np.flatnonzero((table.row_counts == 0) & had_rows)[:1]:
             where = in_series(table, i)
             raise ValueError(
                 f"{what} has only missing values (NaN){where}: remove that series."
@@ -142,10 +249,10 @@ def fill_values(table, *, missing, season_length, what):
 
 
 def _warn_of_lost_seasons(table, season_length, what):
-    """Warn of the first gap of a season or more, in which a line will have no season."""
-    known = np.flatnonzero(~np.isnan(table.value))
-    for gap in np.flatnonzero(np.diff(known) > season_length)[:1]:
-        first, last = known[gap] + 1, known[gap + 1] - 1
+    """Warn of the first gap of at least one season, which a straight line would fill."""
+    observed = np.flatnonzero(~np.isnan(table.value))
+    for gap in np.flatnonzero(np.diff(observed) > season_length)[:1]:
+        first, last = observed[gap] + 1, observed[gap + 1] - 1
         begin, end = (table.time.name_steps(table.step[[row]]) for row in (first, last))
         warn_user(
             f"{what} has no values{in_series(table, table.series[first])} from {begin} to "
@@ -156,9 +263,10 @@ def _warn_of_lost_seasons(table, season_length, what):
 
 
 def fill_features(table, missing, columns):
-    """A table without missing features, or an error that names the rows and columns of X.
+    """Fill the gaps of the covariates of a table, or raise an error that names them.
 
-    Columns that are not known beforehand keep their last value where they end early.
+    Past covariates that end early keep their last value. `columns` has the name of the column
+    of X of each feature.
     """
     if not table.n_features:
         return table
@@ -167,34 +275,54 @@ def fill_features(table, missing, columns):
     return _filled(table, "features", missing, fill, "X", columns)
 
 
-def _filled(table, name, missing, fill, what, columns=()):
-    """A table with its "value" or "features" filled in each series that has gaps."""
-    values = getattr(table, name).copy()
-    lost = np.isnan(values.reshape(len(values), -1))
-    may_end = np.zeros(lost.shape[1], dtype=bool)
-    if name == "features":
-        may_end = ~np.isin(np.arange(lost.shape[1]), table.known)
-    for i in np.unique(table.series[lost.any(axis=1)]):
-        rows = slice(table.first[i], table.first[i] + table.counts[i])
-        has_begun = np.maximum.accumulate(~lost[rows])
-        goes_on = np.maximum.accumulate(~lost[rows][::-1])[::-1]
-        at_ends = ~(has_begun & (goes_on | may_end))
-        refused = lost[rows] if missing == "raise" else at_ends
-        steps, at_ends = np.flatnonzero(refused.any(axis=1)), at_ends.any()
+def _filled(table, field, missing, fill, what, columns=()):
+    """Fill "value" or "features" of a table, series by series.
+
+    Parameters
+    ----------
+    table : Table
+    field : {"value", "features"}
+    missing : str
+        If "raise", all missing cells are refused; otherwise only those at the ends of a series.
+    fill : callable
+        Fills the array of one series.
+    what : str
+    columns : list, default=()
+        Names of the columns of "features".
+    """
+    filled = getattr(table, field).copy()
+    is_missing = np.isnan(filled.reshape(len(filled), -1))
+    may_end = np.zeros(is_missing.shape[1], dtype=bool)
+    if field == "features":
+        may_end = ~np.isin(np.arange(is_missing.shape[1]), table.future_columns)
+    for i in np.unique(table.series[is_missing.any(axis=1)]):
+        rows = slice(table.first_rows[i], table.first_rows[i] + table.row_counts[i])
+        has_begun = np.maximum.accumulate(~is_missing[rows])
+        goes_on = np.maximum.accumulate(~is_missing[rows][::-1])[::-1]
+        is_at_end = ~(has_begun & (goes_on | may_end))
+        is_refused = is_missing[rows] if missing == "raise" else is_at_end
+        steps = np.flatnonzero(is_refused.any(axis=1))
         if len(steps):
-            remedy = "pass missing='interpolate' or missing='seasonal', or "
-            remedy *= not (at_ends and name == "features")
-            remedy += "drop the rows at the ends, or fill them" if at_ends else "fill them"
+            remedy = "fill them"
+            if is_at_end.any():
+                remedy = "drop the rows at the ends, or fill them"
+            if not (is_at_end.any() and field == "features"):
+                remedy = f"pass missing='interpolate' or missing='seasonal', or {remedy}"
             raise ValueError(
-                f"{what} has missing values (NaN){_of_columns(columns, refused)}"
+                f"{what} has missing values (NaN){_in_columns(columns, is_refused)}"
                 f"{in_series(table, i)} at {table.time.name_steps(table.step[rows][steps])}: "
                 f"{remedy}."
             )
-        values[rows] = fill(values[rows])
-    return replace(table, **{name: values}) if lost.any() else table
+        filled[rows] = fill(filled[rows])
+    return replace(table, **{field: filled}) if is_missing.any() else table
 
 
-def _of_columns(columns, there):
-    """Names in a message of the columns of X that some cells are in; empty without columns."""
-    names = dict.fromkeys(columns[j] for j in np.flatnonzero(there.any(axis=0)) if columns)
+def _in_columns(columns, is_named):
+    """Return " in column 'a', 'b'", the columns with a True cell, for a message.
+
+    `is_named` (n_rows, n_columns) is True for a cell that the message is about. The text is
+    empty if there are no columns.
+    """
+    positions = np.flatnonzero(is_named.any(axis=0))
+    names = dict.fromkeys(columns[j] for j in positions if columns)
     return f" in column {', '.join(map(repr, names))}" if names else ""

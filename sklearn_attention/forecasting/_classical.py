@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ._season import SeasonalAdjustment, groups_of
+from ._season import SeasonalAdjustment, groups_by_length
 
 
 def methods_of(level_rates, trend_rates, trend_shares, dampings):
@@ -206,27 +206,32 @@ class Classical:
     def fit(self, validation):
         """Return itself, and forecasts of validation origins by patterns before their block."""
         tests = validation.tests
-        known = tests.known.copy()
+        known = tests.n_known.copy()
         for rows, _ in validation.folds():
-            origins = tests.take(rows).with_season_before(validation.earliest(rows))
-            known[rows] = origins.season_known
-        return self, self.forecast(replace(tests, season_known=known))
+            origins = tests.take(rows).with_patterns_before(validation.first_test_step(rows))
+            known[rows] = origins.n_pattern_steps
+        return self, self.forecast(replace(tests, n_pattern_steps=known))
 
     def forecast(self, origins):
         """Forecast, (n_origins, n_names, horizon); the first step stands for itself."""
-        season = SeasonalAdjustment.of(origins, self.season_length)
-        known = np.maximum(origins.known, 1)
+        season = SeasonalAdjustment.learn(origins, self.season_length)
+        known = np.maximum(origins.n_known, 1)
         lengths = np.zeros(len(season.series), dtype=np.int64)
-        np.maximum.at(lengths, season.row, known)
+        np.maximum.at(lengths, season.pattern_of_origin, known)
         forecasts = np.empty((len(origins), len(self.names), origins.horizon))
-        for group in groups_of(lengths):
+        for group in groups_by_length(lengths):
             place = np.full(len(lengths), -1)
             place[group] = np.arange(len(group))
-            rows = np.flatnonzero(place[season.row] >= 0)
+            rows = np.flatnonzero(place[season.pattern_of_origin] >= 0)
             table = season.adjusted(group, lengths[group])
-            row, last = place[season.row[rows]], known[rows] - 1
+            row, last = place[season.pattern_of_origin[rows]], known[rows] - 1
             forecasts[rows] = self._adjusted(table, row, last, origins.horizon)
-        return forecasts + season.at(season.row[:, None], origins.steps)[:, None]
+        return (
+            forecasts
+            + season.patterns_at(season.pattern_of_origin[:, None], origins.target_steps)[
+                :, None
+            ]
+        )
 
     def _adjusted(self, table, row, last, horizon):
         """Forecast adjusted series (n_rows, n_steps) after some of their steps."""
@@ -303,7 +308,7 @@ class LastSeason:
         """Forecasts (n, 2, horizon), NaN without a season, or a quarter of the one before."""
         m, steps = self.season, np.arange(origins.horizon)
         before, last = np.split(origins.past(2 * m), 2, axis=1)
-        n_before = np.clip(origins.known - m, -1, m)[:, None]
+        n_before = np.clip(origins.n_known - m, -1, m)[:, None]
         is_known = np.arange(m) >= m - n_before
         change = np.where(is_known, last - before, 0.0).sum(axis=1, keepdims=True)
         change = np.where(n_before >= max(1, m // 4), change / np.maximum(n_before, 1), np.nan)

@@ -12,18 +12,15 @@ from ._calibration import MAX_CALIBRATION_ORIGINS
 from ._candidate_attention import MIN_WEIGHT, CandidateAttention, softmax_weights
 from ._classical import Classical, LastSeason
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
-from ._origins import (
-    PANEL,
-    Origins,
-    Validation,
-    choose_lookback,
-    combine,
-    least_length,
-    short_season,
-    split_at_ends,
-)
+from ._origins import PANEL, Origins, Validation, combine, split_at_ends
 from ._ridges import WindowRidge
-from ._season import season_of_frequency, steps_in_a_year
+from ._season import (
+    choose_lookback,
+    min_series_length,
+    season_of_frequency,
+    short_season,
+    steps_in_a_year,
+)
 from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import window_regressors
@@ -82,7 +79,7 @@ def choose_weights(forecasts, validation, attends=False):
     # mean of roots, and the mean has the smallest mean of squares.
     n_observed = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
     errors = np.nansum((forecasts - targets[:, None]) ** 2, axis=2) / n_observed
-    is_squared = validation.mostly_least
+    is_squared = validation.is_intermittent
     errors[~is_squared[series]] **= 0.5
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
     panel_share = _PANEL_SHARE_IF_LONG if validation.are_long else _PANEL_SHARE_IF_SHORT
@@ -297,7 +294,7 @@ class CombinedForecast:
 
     def weights_at(self, origins):
         """Return weights of the candidates at origins; (n_origins, n_names)."""
-        identity = origins.identity
+        identity = origins.training_index
         return np.where((identity >= 0)[:, None], self.weights[identity], self.of_new_series)
 
     def each(self, origins, is_wanted=None):
@@ -344,7 +341,7 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in lengths]
     regressors, longest = [k for k in kinds if not isinstance(k, str)], table.lengths.max()
-    if regressors and longest >= least_length(horizon):
+    if regressors and longest >= min_series_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
         candidates += window_regressors(regressors, length)
     return candidates
@@ -412,7 +409,7 @@ def fit_combined(
         Whether weights in a panel may depend on the states of series.
     """
     options = {} if share is None else {"share": share}
-    validation = Validation.of(table, horizon, lookback, **options)
+    validation = Validation.from_table(table, horizon, lookback, **options)
     if begun is not None:
         effects = begun.effects
     else:
@@ -488,7 +485,7 @@ def best_share(validation, held_out, forecast, rows=slice(None)):
     residuals = (validation.tests.targets() - held_out)[rows]
     moves = (forecast - held_out)[rows]
     series = validation.tests.series[rows]
-    unit, is_squared = validation.scale[series, None], validation.mostly_least[series]
+    unit, is_squared = validation.scale[series, None], validation.is_intermittent[series]
     is_known = ~np.isnan(residuals + moves)
     residuals, moves = (np.where(is_known, x, 0.0) / unit for x in (residuals, moves))
 

@@ -8,9 +8,9 @@ import numpy as np
 from .._column_stats import mean_and_scale
 from .._shapley import effects_in_order
 from ._classical import Classical
-from ._origins import Origins, chunks
+from ._origins import Origins
 from ._ridges import PENALTIES, BlockRidge
-from ._table import Table
+from ._table import Table, chunks
 
 # Quantiles that features bend at.
 _KNOTS = (0.2, 0.4, 0.6, 0.8)
@@ -29,7 +29,7 @@ def usual_features(table, names):
     # The lower median, which occurs; of categories, which have a column for each level, those
     # of the most frequent.
     usual = np.quantile(table.features, 0.5, axis=0, method="lower")
-    for columns in columns_by_name(names, table.known):
+    for columns in columns_by_name(names, table.future_columns):
         if len(columns) > 1:
             rows, counts = np.unique(table.features[:, columns], axis=0, return_counts=True)
             usual[columns] = rows[counts.argmax()]
@@ -41,7 +41,7 @@ def level_shares(table, names):
 
     Categories with rows of no level, since only the most frequent have columns, are left out.
     """
-    categories = [c for c in columns_by_name(names, table.known) if len(c) > 1]
+    categories = [c for c in columns_by_name(names, table.future_columns) if len(c) > 1]
     return [
         (columns, table.features[:, columns].mean(axis=0))
         for columns in categories
@@ -101,7 +101,7 @@ def rare_events(table, season_length, usual):
     """
     # Distances in days from holidays in hourly series changed errors by -3 to 5 %.
     events = {}
-    for column in table.known:
+    for column in table.future_columns:
         values = table.features[:, column]
         is_rare = values != usual[column]
         if 0 < is_rare.mean() <= _RARE and np.ptp(values[is_rare]) == 0:
@@ -118,7 +118,9 @@ def with_distances(table, events):
     These are known beforehand.
     """
     rows, further = np.arange(len(table.value)), []
-    first, end = (steps[table.series] for steps in (table.first, table.first + table.counts))
+    first, end = (
+        steps[table.series] for steps in (table.first_rows, table.first_rows + table.row_counts)
+    )
     for column, rare_value in events.items():
         is_rare = table.features[:, column] == rare_value
         last = np.maximum.accumulate(np.where(is_rare, rows, -1))
@@ -126,8 +128,8 @@ def with_distances(table, events):
         for there, steps in ((last >= first, rows - last), (following < end, following - rows)):
             further.append(np.where(there, np.minimum(steps, _FARTHEST), _FARTHEST))
     features = np.column_stack([table.features, *further])
-    known = np.append(table.known, np.arange(table.n_features, features.shape[1]))
-    return replace(table, features=features, known=known)
+    known = np.append(table.future_columns, np.arange(table.n_features, features.shape[1]))
+    return replace(table, features=features, future_columns=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +177,12 @@ class FeatureEffects:
 
     def take_out(self, table):
         """A table of the same series less the effects of their features."""
-        effects, units = self._of_rows(table), Origins.at_ends(table, 1).units(self.unit)
+        effects, units = self._of_rows(table), Origins.at_ends(table, 1).series_units(self.unit)
         rest = [
             values - units[i] * effects[table.feature_rows(i, np.arange(len(values)))]
-            for i, values in enumerate(table.values)
+            for i, values in enumerate(table.observations)
         ]
-        return table.with_values(rest)
+        return table.with_observations(rest)
 
     def rest(self, table):
         """A table of series less effects, without the features that these are of."""
@@ -191,8 +193,8 @@ class FeatureEffects:
 
         All of shape (n_origins, n_names, horizon).
         """
-        fresh = (origins.identity < 0).any()
-        longest = origins.known.max(initial=0) if fresh else 0
+        fresh = (origins.training_index < 0).any()
+        longest = origins.n_known.max(initial=0) if fresh else 0
         found = []
         for rows in chunks(np.arange(len(origins)), _MOST_VALUES, longest):
             cut = cut_at_origins(origins.take(rows)) if fresh else origins
@@ -202,17 +204,22 @@ class FeatureEffects:
 
     def ahead(self, origins):
         """Effects on the steps to forecast; (n_origins, horizon)."""
-        rows = origins.table.feature_rows(origins.series[:, None], origins.steps)
-        return origins.units(self.unit)[:, None] * self._of_rows(origins.table)[rows]
+        rows = origins.table.feature_rows(origins.series[:, None], origins.target_steps)
+        return origins.series_units(self.unit)[:, None] * self._of_rows(origins.table)[rows]
 
     def _of_rows(self, table):
-        return self.basis(table.features[:, table.known], table.known) @ self.coef
+        return (
+            self.basis(table.features[:, table.future_columns], table.future_columns)
+            @ self.coef
+        )
 
 
 def without_known(table):
     """A table without the features that are known beforehand."""
-    past = np.setdiff1d(np.arange(table.n_features), table.known)
-    return replace(table, features=table.features[:, past], known=table.known[:0])
+    past = np.setdiff1d(np.arange(table.n_features), table.future_columns)
+    return replace(
+        table, features=table.features[:, past], future_columns=table.future_columns[:0]
+    )
 
 
 def cut_at_origins(origins):
@@ -220,19 +227,25 @@ def cut_at_origins(origins):
 
     Its unit is then that of what is known there.
     """
-    table, unknown = origins.table, origins.identity < 0
-    ends = np.where(unknown, np.maximum(origins.known, 1), table.lengths[origins.series])
+    table, unknown = origins.table, origins.training_index < 0
+    ends = np.where(unknown, np.maximum(origins.n_known, 1), table.lengths[origins.series])
     pairs = np.column_stack([origins.series, ends])
     pairs, place = np.unique(pairs, axis=0, return_inverse=True)
     series = pairs[:, 0]
-    values = [table.values[i][:end] for i, end in pairs]
-    last = np.where(table.identity < 0, 0, table.counts)[series]
-    last = np.maximum(last, np.minimum(pairs[:, 1] + origins.horizon, table.counts[series]))
+    values = [table.observations[i][:end] for i, end in pairs]
+    last = np.where(table.training_index < 0, 0, table.row_counts)[series]
+    last = np.maximum(last, np.minimum(pairs[:, 1] + origins.horizon, table.row_counts[series]))
     features = [
-        table.features[table.first[i] : table.first[i] + n]
+        table.features[table.first_rows[i] : table.first_rows[i] + n]
         for i, n in zip(series, last, strict=True)
     ]
-    cut = Table.of(values, table.starts[series], table.identity[series], features, table.known)
+    cut = Table.from_arrays(
+        values,
+        table.starts[series],
+        table.training_index[series],
+        features,
+        table.future_columns,
+    )
     return replace(origins, table=cut, series=place)
 
 
@@ -242,18 +255,18 @@ def learn_effects(validation, season_length):
     # other steps; an empty one where there are many.
     table, lag = validation.origins.table, max(1, round(season_length))
     series = np.flatnonzero(table.lengths > lag)
-    if not len(table.known) * len(series):
+    if not len(table.future_columns) * len(series):
         return None, []
     basis = FeatureBasis.of(table.features)
     x, y, blocks = [], [], []
     for i in series:
-        values = table.values[i] / validation.scale[i]
+        values = table.observations[i] / validation.scale[i]
         steps = np.arange(len(values))
         columns = table.features[table.feature_rows(i, steps)]
-        columns = basis(columns[:, table.known], table.known)
+        columns = basis(columns[:, table.future_columns], table.future_columns)
         x.append(columns[lag:] - columns[:-lag])
         y.append(values[lag:] - values[:-lag])
-        inside = validation.within(i, steps)
+        inside = validation.in_blocks(i, steps)
         blocks.append(inside[lag:] | inside[:-lag])
     x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
     # Copies of a feature, and constants, change nothing.
@@ -290,7 +303,10 @@ def _distinct_columns(x):
 
 def fit_each(candidates, validation):
     """Fitted candidates, and their held-out forecasts side by side."""
-    pairs, shape = [one.fit(validation) for one in candidates], validation.tests.steps.shape
+    pairs, shape = (
+        [one.fit(validation) for one in candidates],
+        validation.tests.target_steps.shape,
+    )
     none = np.empty((shape[0], 0, shape[1]))
     return [one for one, _ in pairs], np.concatenate([none, *(f for _, f in pairs)], axis=1)
 

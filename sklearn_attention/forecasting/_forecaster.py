@@ -39,20 +39,19 @@ from ._feature_effects import (
     with_distances,
     with_unknown_levels,
 )
+from ._feature_rows import column_of_each_feature, with_features
 from ._forms import wrap
 from ._inputs import (
-    columns_of,
-    following,
-    read_given,
-    read_later,
+    continue_series,
+    make_training_table,
+    read_later_data,
     read_request,
-    with_features,
-    with_known,
-    without_gaps,
+    read_training_data,
+    with_future_covariates,
 )
 from ._origins import Origins
 from ._panels import over_groups
-from ._season import season_of
+from ._season import choose_season_length
 from ._stored_forms import BUILDERS
 from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
@@ -198,30 +197,34 @@ class Forecaster(AttentionEstimator, ABC):
         which are computed later; their first group is computed at once, for the columns.
         """
         self._check_every_parameter()
-        table = without_gaps(self, *read_given(self, X, y))
+        table = make_training_table(self, *read_training_data(self, X, y))
         return self._fit_table(table, {"X": X, "y": y, "metadata": {}})
 
     @with_callbacks
     def _fit_table(self, table, task_data):
         """Learn from a table, whose features this forecaster has read, and store it."""
-        columns, self.observed_, self.known_columns_ = columns_of(self), table, table.known
+        columns, self.observed_, self.known_columns_ = (
+            column_of_each_feature(self),
+            table,
+            table.future_columns,
+        )
         refuse_leakage(table, columns)
         refuse_too_small(table)
-        self.scale_ = naive_scales(damped(table).values)
+        self.scale_ = naive_scales(damped(table).observations)
         # Series are learned from in an order of their content. So the order in which they are
         # passed changes nothing, even if rows are drawn.
         order = table.order_of_content()
-        self.observed_ = replace(self.observed_, identity=np.argsort(order))
-        table = table.take(order)
-        self.transform_ = Transform.within(self.bounds, table.values)
+        self.observed_ = replace(self.observed_, training_index=np.argsort(order))
+        table = table.take_series(order)
+        self.transform_ = Transform.without_log(self.bounds, table.observations)
         self.horizon_ = int(self.horizon)
         usual = usual_features(table, columns)
         shares = level_shares(table, columns)
         self._keep("missing", usual=usual, min_break=self._min_break, level_shares=shares)
-        self.season_length_ = season_of(damped(table), self.season_length)
+        self.season_length_ = choose_season_length(damped(table), self.season_length)
         table = damped(self._aligned(table)[0])
         events = {}
-        if self._sees_events and len(table.known):
+        if self._sees_events and len(table.future_columns):
             events = rare_events(table, self.season_length_, usual)
         self.events_, self._kept["event_values"] = list(events), list(events.values())
         table = self._with_events(table)
@@ -268,18 +271,18 @@ class Forecaster(AttentionEstimator, ABC):
         far, which a handful of observations do not determine well.
         """
         check_is_fitted(self)
-        self._append(*read_later(self, X, y, may_add=True))
+        self._append(*read_later_data(self, X, y, may_add=True))
         return self
 
     def _append(self, later, rows, what="y"):
         """Append observations that follow, with rows of features, and fill gaps by both."""
         missing = self._kept["missing"]
-        later = following(self.observed_, later, missing)
+        later = continue_series(self.observed_, later, missing)
         if rows is not None and self.n_features_in_:
             later = with_features(later, rows)
         options = {"missing": missing, "season_length": self.season_length_, "what": what}
         table = fill_values(self.observed_.append(later), **options)
-        self.observed_ = fill_features(table, missing, columns_of(self))
+        self.observed_ = fill_features(table, missing, column_of_each_feature(self))
 
     @over_groups
     def predict(self, X=None, *, history=None, coverage=None) -> Any:
@@ -437,14 +440,14 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        later, rows, _ = read_later(self, X, y)
-        table = with_known(self, self.observed_, rows, later)
-        forecasts = np.split(self._requested_columns(table, later)[:, 0], later.first[1:])
-        scale = naive_scales(self.observed_.values)
+        later, rows, _ = read_later_data(self, X, y)
+        table = with_future_covariates(self, self.observed_, rows, later)
+        forecasts = np.split(self._requested_columns(table, later)[:, 0], later.first_rows[1:])
+        scale = naive_scales(self.observed_.observations)
         scale[: len(self.scale_)] = self.scale_
         errors = [
             np.abs(found - actual).mean() / unit
-            for found, actual, unit in zip(forecasts, later.values, scale, strict=True)
+            for found, actual, unit in zip(forecasts, later.observations, scale, strict=True)
             if len(actual)
         ]
         return -float(np.mean(errors))
@@ -518,7 +521,7 @@ class Forecaster(AttentionEstimator, ABC):
            Games 2, 307-317.
         """
         check_is_fitted(self)
-        names = columns_of(self)
+        names = column_of_each_feature(self)
         features = columns_by_name(names, self.known_columns_)
         if not features:
             raise ValueError(
@@ -674,7 +677,7 @@ class Forecaster(AttentionEstimator, ABC):
         columns = []
         if len(observed) or not len(later):  # each is forecast from the steps before it
             origins = Origins(table, series[observed], known[observed], self._at_once)
-            origins = origins.with_few_seasons()
+            origins = origins.with_shared_patterns()
             forecasts, distances = self._with_distances(origins, ends_from, fresh)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
         if len(later):
@@ -684,15 +687,15 @@ class Forecaster(AttentionEstimator, ABC):
             blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, fresh, wider)
             columns.append(blocks[series[later], ahead[later]])
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
-        origins = plain.at(series, np.minimum(known, plain.known[series]))
+        origins = plain.at_steps(series, np.minimum(known, plain.n_known[series]))
         in_order = self.transform_.decode(in_order, origins)
         if ends_from is not None and len(later):
             most = farthest_ends(table, ahead.max() + 1)
             if fresh:  # a short history of a series in training says less than the series
-                training = np.argsort(self.observed_.identity)[-len(self.scale_) :]
+                training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
                 known = farthest_ends(self.observed_, ahead.max() + 1)[training]
-                is_known = (table.identity >= 0)[:, None]
-                most = np.where(is_known, np.maximum(most, known[table.identity]), most)
+                is_known = (table.training_index >= 0)[:, None]
+                most = np.where(is_known, np.maximum(most, known[table.training_index]), most)
             most, center = most[series[later], ahead[later], None], in_order[later, :1]
             in_order[later] = np.clip(in_order[later], center - most, center + most)
         return in_order
@@ -707,7 +710,7 @@ class Forecaster(AttentionEstimator, ABC):
         blocks = [forecasts.mean[:, :, None] + distances]
         while len(blocks) * self._at_once < n_steps:
             # The next block is forecast from the forecasts of this one.
-            table = table.extended(forecasts.mean)
+            table = table.with_forecasts(forecasts.mean)
             forecasts = self._forecasts(Origins.at_ends(table, self._at_once))
             forecasts, _ = self._follow(forecasts, forecasts.origins.past(_LASTING))
             factor = 1 if ends_from is None else self.calibration_.growth(first, len(blocks))

@@ -1,7 +1,15 @@
-"""All forms of series: they come in one below the other, and forecasts go out as they came."""
+"""Forms of series: `read_series` makes a `Table` of any form, `wrap` returns forecasts in it.
+
+Users pass series as arrays, Series, frames or dicts, of pandas or another library. In wide
+format a frame has a series in each column. In long format the series are one below the other:
+in a Series or a one-column frame with an index of series and time, or in a tidy frame, which
+has the columns "unique_id" (series), "ds" (time) and "y" (value). `Form` in `_table.py` lists
+all forms.
+
+In all functions `what` is the name of the user's data in error messages, such as "y".
+"""
 
 import datetime
-from contextlib import suppress
 from itertools import pairwise
 
 import narwhals.stable.v2 as nw
@@ -9,113 +17,198 @@ import numpy as np
 import pandas as pd
 
 from .._frames import narwhals_frame, to_pandas
-from .._validation import is_one_of, refuse_other_arrays
-from ._checks import refuse_too_large
-from ._table import Form, Table, positions
-from ._time import OF_SERIES, TimeIndex, as_index, check_order, clearest, kind_of, numbers_of
-
-SERIES, TIME, TARGET = "unique_id", "ds", "y"
-_CONVERT = "convert it with pandas.to_numeric, or remove it. "
-_ARRANGE = (
-    "If each cell holds a series, pass dict(enumerate(column)). If these are features, pass "
-    "them before the series, fit(X, y); if these are dates, make them the index (set_index), "
-    "or the column 'ds' of a frame. " + OF_SERIES
+from .._validation import is_one_of
+from ._checks import as_array, as_floats, refuse_dates, refuse_too_large
+from ._table import SERIES, TARGET, TIME, Form, Table, positions
+from ._time import (
+    TimeIndex,
+    as_index,
+    as_integers,
+    check_order,
+    infer_offset,
+    kind_of,
 )
 
 
 def read_series(
-    y, *, index=None, like=None, onto=None, rows_are_series=False, missing="raise", what="y"
-):  # fmt: skip
-    """A table of series of any form; values missing between others stay missing."""
-    # `index` is that of an array, which has none. An index of the kind of `like`, another
-    # TimeIndex, has to agree with it; its frequency then need not be inferred. Series go on
-    # from those of another table, `onto`, on its index; without one of their own they follow.
-    # A 2-D array may have a series in each row. Steps that an index lacks have missing values,
-    # or are refused if `missing` is "raise". `what` is its name in messages.
-    names, columns, indexes, form = _one_below_the_other(y, index, rows_are_series, what)
-    counts = np.array([*map(len, columns)])
-    series, step = positions(0, counts)
-    time = TimeIndex.of_positions(counts.max()) if onto is None else onto.time
-    dated = indexes is not None and (onto is None or time.kind != "position")
-    if dated:
+    y,
+    *,
+    index=None,
+    reference=None,
+    earlier=None,
+    rows_are_series=False,
+    missing="raise",
+    what="y",
+):
+    """Make a table of series of any form; missing values between others stay missing.
+
+    Parameters
+    ----------
+    y : Series, DataFrame, dict or array
+        The series.
+    index : Index, default=None
+        Index of an array, which has none of its own.
+    reference : TimeIndex, default=None
+        An index with which that of the series has to agree if it is of the same kind. The
+        frequency then need not be inferred.
+    earlier : Table, default=None
+        Observations of the same series up to now. The new table has the index of time of
+        `earlier` and the same series in the same order, then new series. Series without an
+        index follow the last steps of `earlier`.
+    rows_are_series : bool, default=False
+        Whether a 2-D array has a series in each row; otherwise in each column.
+    missing : str, default="raise"
+        "raise" refuses steps that an index lacks; otherwise they get missing values.
+    what : str, default="y"
+    """
+    names, columns, indexes, form = _split_into_series(y, index, rows_are_series, what)
+    lengths = np.array([len(column) for column in columns])
+    series, step = positions(0, lengths)
+    time = TimeIndex.of_positions(lengths.max()) if earlier is None else earlier.time
+    has_steps = indexes is not None and (earlier is None or time.kind != "position")
+    if has_steps:
         whats = [what] if form.aligned else [f"{what}[{name!r}]" for name in names]
-        time, steps = _on_one_time(indexes, whats, like, None if onto is None else time)
-        for own, name in zip(steps, whats, strict=True):
-            if is_one_of(missing, "raise") and own[-1] - own[0] >= len(own):
-                time.refuse_gaps(own, name)
-        step = np.tile(np.concatenate(steps), len(names) if form.aligned else 1)
-    if onto is not None:
-        which, names = _among(onto, names, form)
-        series = which[series]
-        if not dated:
-            step = step + onto.begins(len(names))[series]
+        known_time = None if earlier is None else time
+        time, steps_of_indexes = _on_one_time(indexes, whats, reference, known_time)
+        for steps, what_of_index in zip(steps_of_indexes, whats, strict=True):
+            if is_one_of(missing, "raise") and steps[-1] - steps[0] >= len(steps):
+                time.refuse_gaps(steps, what_of_index)
+        step = np.tile(np.concatenate(steps_of_indexes), len(names) if form.aligned else 1)
+    if earlier is not None:
+        numbers, names = _number_series(earlier, names, form)
+        series, form_of_table = numbers[series], earlier.form
+        if not has_steps:
+            step = step + earlier.next_steps_of(len(names))[series]
             time = time.extended(int(step.max()) + 1 - len(time))
-    value = np.concatenate([_floats(column, what) for column in columns])
-    table = Table.placed(time, names, series, step, value, form if onto is None else onto.form)
+    else:
+        form_of_table = form
+    value = np.concatenate([as_floats(column, what) for column in columns])
+    table = Table.from_steps(time, names, series, step, value, form_of_table)
     if form.aligned:
-        cut = table.between(0, len(time))
-        empty = cut.counts == 0
-        if empty.any() and onto is None:
-            where = f" in series {names[empty.argmax()]!r}" if len(names) > 1 else ""
+        observed = table.observed_between(0, len(time))
+        is_empty = observed.row_counts == 0
+        if is_empty.any() and earlier is None:
+            where = f" in series {names[is_empty.argmax()]!r}" if len(names) > 1 else ""
             raise ValueError(
                 f"{what} has only missing values (NaN){where}: remove that series."
             )
-        # Several series may end before their common index; a single one lacks values.
-        table = cut if len(columns) > 1 and not empty.all() else table
+        # Several columns may end before their common index. In a single series missing values
+        # at the ends stay missing.
+        table = observed if len(columns) > 1 and not is_empty.all() else table
     refuse_too_large(table, table.value, what)
     return table
 
 
-def _on_one_time(indexes, whats, like, time):
-    """A regular index that has the steps of all, `time` or their own, and positions on it."""
-    known = time
+def _on_one_time(indexes, whats, reference, time):
+    """Find the positions of several indexes on one regular index of time.
+
+    Parameters
+    ----------
+    indexes : list of Index
+    whats : list of str
+        Name of each index in error messages.
+    reference : TimeIndex or None
+        As for :func:`read_series`.
+    time : TimeIndex or None
+        The index of time, which is extended if necessary; None makes one that begins at the
+        first step of any index.
+
+    Returns
+    -------
+    time : TimeIndex
+    steps : list of ndarray of int
+        Ascending positions of the entries of each index.
+    """
+    regular = time
     if time is None:
         longest = max(range(len(indexes)), key=lambda i: len(indexes[i]))
-        clear, what = indexes[longest], whats[longest]
-        if isinstance(clear, pd.DatetimeIndex) and not clear.is_monotonic_increasing:
-            check_order(clear, what)
+        index, what = indexes[longest], whats[longest]
+        if isinstance(index, pd.DatetimeIndex) and not index.is_monotonic_increasing:
+            check_order(index, what)
         if len({index.dtype for index in indexes}) == 1:
-            clear = clearest(indexes)
-        alike = like is not None and kind_of(clear, what) == like.kind
-        known = TimeIndex.read(clear, like=like if alike else None, what=what)
+            index = index_to_infer_from(indexes)
+        has_kind_of_reference = reference is not None and kind_of(index, what) == reference.kind
+        regular = TimeIndex.read(
+            index, reference=reference if has_kind_of_reference else None, what=what
+        )
     for index, what in zip(indexes, whats, strict=True):
-        known.check_kind(index, what)
+        regular.check_kind(index, what)
         if index.hasnans:
             check_order(index, what)
-    if known.tz:
-        indexes = [index.tz_convert(known.tz) for index in indexes]
+    if regular.tz:
+        indexes = [index.tz_convert(regular.tz) for index in indexes]
     if time is None:
         first = min(range(len(indexes)), key=lambda i: indexes[i][0])
-        time = TimeIndex.read(indexes[first], like=known, what=whats[first])
-    whole, counts = indexes[0].append(indexes[1:]), np.array([*map(len, indexes)])
-    cuts, series = np.cumsum([0, *counts]), np.repeat(np.arange(len(counts)), counts)
-    time = time.reaching(whole.max(), whats[series[numbers_of(whole).argmax()]])
-    found = time.find(whole)
-    ascend = np.diff(found, prepend=-1) > 0
-    ascend[cuts[:-1]] = True
-    for i in series[~ascend | (found < 0)][:1]:
+        time = TimeIndex.read(indexes[first], reference=regular, what=whats[first])
+    entries = indexes[0].append(indexes[1:])
+    lengths = np.array([len(index) for index in indexes])
+    cuts, number = np.cumsum([0, *lengths]), np.repeat(np.arange(len(lengths)), lengths)
+    time = time.extended_to(entries.max(), whats[number[as_integers(entries).argmax()]])
+    steps = time.find(entries)
+    ascends = np.diff(steps, prepend=-1) > 0
+    ascends[cuts[:-1]] = True
+    for i in number[~ascends | (steps < 0)][:1]:
+        # One of these calls raises an error that names the entries.
         check_order(indexes[i], whats[i])
         time.positions(indexes[i], whats[i])
-    return time, [found[start:stop] for start, stop in pairwise(cuts)]
+    return time, [steps[start:stop] for start, stop in pairwise(cuts)]
 
 
-def _among(known, names, form):
-    """Position of series among those of a table, by name, and the names of all."""
-    if len(known) == len(names) == 1 and not (known.form.named and form.named):
-        return np.zeros(1, dtype=np.int64), known.names
-    further = [name for name in names if name not in known.names]
-    if further and not (known.form.named and form.named):
+def index_to_infer_from(indexes):
+    """Return the index from which the common frequency of several series is inferred.
+
+    The longest index is enough if it has a frequency. Otherwise it may have gaps, and the union
+    of all indexes is returned.
+    """
+    longest = max(indexes, key=len)
+    is_dated = isinstance(longest, pd.DatetimeIndex) and not longest.hasnans
+    if is_dated and infer_offset(longest) is None:
+        return longest.append(indexes).unique().sort_values()
+    return longest
+
+
+def _number_series(earlier, names, form):
+    """Find the numbers of series in an earlier table, by name; new names get the next numbers.
+
+    Returns
+    -------
+    numbers : ndarray of int of shape (len(names),)
+    all_names : list
+        Names of the series of the earlier table, then new names.
+    """
+    both_are_named = earlier.form.named and form.named
+    if len(earlier) == len(names) == 1 and not both_are_named:
+        return np.zeros(1, dtype=np.int64), earlier.names
+    new_names = [name for name in names if name not in earlier.names]
+    if new_names and not both_are_named:
         raise ValueError(
-            f"y has the series {further}, but the forecaster was fitted on {known.names}: pass "
-            "those."
+            f"y has the series {new_names}, but the forecaster was fitted on {earlier.names}: "
+            "pass those."
         )
-    place_of = {name: i for i, name in enumerate([*known.names, *further])}
-    return np.array([place_of[name] for name in names]), list(place_of)
+    number_of = {name: i for i, name in enumerate([*earlier.names, *new_names])}
+    return np.array([number_of[name] for name in names]), list(number_of)
 
 
-def _one_below_the_other(y, index, rows_are_series, what):
-    """Names of series, their values, their indexes if there are any, and their form."""
-    library, labels, y = library_of(y), [], dated(y)
+def _split_into_series(y, index, rows_are_series, what):
+    """Split series of any form into columns.
+
+    Parameters
+    ----------
+    y, index, rows_are_series, what
+        As for :func:`read_series`.
+
+    Returns
+    -------
+    names : list
+        Name of each series.
+    columns : list of ndarray or Series
+        Values of each series.
+    indexes : list of Index, or None
+        Index of each column, or one index for all columns of an aligned form; None if the data
+        have no index.
+    form : Form
+    """
+    library, labels, y = library_of(y), [], pandas_if_dated(y)
     if isinstance(y, pd.Series | pd.DataFrame):
         index = as_index(y.index)
     y = to_pandas(y)
@@ -128,14 +221,14 @@ def _one_below_the_other(y, index, rows_are_series, what):
         raise ValueError(f"{what} has columns of the same name, {list(y)}: rename them.")
     indexes = None if index is None else [index]
     if isinstance(y, dict):
-        names, columns, indexes = _of_dict(y, what)
+        names, columns, indexes = _split_dict(y, what)
         kind = "arrays" if indexes is None else "dict"
     elif is_tidy(y) or isinstance(index, pd.MultiIndex):
-        names, columns, indexes, kind, labels = _of_long(y, what)
+        names, columns, indexes, kind, labels = _split_long(y, what)
     elif isinstance(y, pd.Series):
         names, columns, kind = [y.name], [y], "series"
     elif isinstance(y, pd.DataFrame):
-        _refuse_dates(y, library, what)
+        refuse_dates(y, library, what)
         names, kind, labels = list(y), "frame", list(y.columns.names)
         columns = [y.iloc[:, i] for i in range(len(names))]
     else:
@@ -147,36 +240,40 @@ def _one_below_the_other(y, index, rows_are_series, what):
     return names, columns, indexes, Form(kind, dtype, labels, library=library)
 
 
-def _refuse_dates(y, library, what):
-    """Raise if a frame with a series in each column has a column of dates."""
-    for name, column in y.items():
-        if column.dtype.kind in "MO" and as_index(column).dtype.kind == "M":
-            remedy = f": make them the index, {what}.set_index({name!r})"
-            if library != "pandas":
-                remedy = f": rename it, {what}.rename({{{name!r}: {TIME!r}}})"
-            remedy = ", several times the same" if column.duplicated().any() else remedy
-            raise ValueError(f"{what} has dates in its column {name!r}{remedy}. {OF_SERIES}")
-
-
-def _of_dict(y, what):
-    indexed = [isinstance(part, pd.Series) for part in y.values()]
-    if any(indexed) != all(indexed):
+def _split_dict(y, what):
+    """Split a dict into names, columns and indexes, which are None for a dict of arrays."""
+    is_series = [isinstance(column, pd.Series) for column in y.values()]
+    if any(is_series) != all(is_series):
         raise ValueError(f"{what} has both Series and arrays: pass only one kind.")
     columns = list(y.values())
-    if not all(indexed):
-        columns = [as_array(part, f"{what}[{name!r}]") for name, part in y.items()]
+    if not all(is_series):
+        columns = [as_array(column, f"{what}[{name!r}]") for name, column in y.items()]
     for name, column in zip(y, columns, strict=True):
         if column.ndim != 1 or len(column) == 0:
             raise ValueError(
                 f"{what}[{name!r}] has shape {column.shape}, which is not one series: pass a "
                 "one-dimensional array or a Series for each name."
             )
-    indexes = [as_index(part.index) for part in columns] if all(indexed) else None
+    indexes = [as_index(column.index) for column in columns] if all(is_series) else None
     return list(y), columns, indexes
 
 
-def _of_long(y, what):
-    """Series of a tidy frame, sorted, or of an index of two levels."""
+def _split_long(y, what):
+    """Split a tidy frame, or data with an index of series and time, into series.
+
+    Rows of a tidy frame are sorted by time.
+
+    Returns
+    -------
+    names : list
+    columns : list of Series
+    indexes : list of Index
+        Steps of each series.
+    kind : str
+        Kind of :class:`Form`.
+    labels : list
+        Names of the level of series, of the level of time, and of the values.
+    """
     kind = "long" if isinstance(y, pd.Series) else "long_frame"
     if is_tidy(y):
         if TARGET not in y:
@@ -211,67 +308,24 @@ def _of_long(y, what):
     return list(names), columns, indexes, kind, [*y.index.names, y.name]
 
 
-def as_array(y, what):
-    """One or two dimensions of what has no index, or an error that names it."""
-    if isinstance(y, np.ma.MaskedArray):
-        y = y.astype(np.float64).filled(np.nan)
-    refuse_other_arrays(what, y)
-    with suppress(ValueError):  # rows of different lengths are none
-        table = np.asarray(y)
-        if table.ndim in (1, 2):
-            return table
-    shape = getattr(y, "shape", "unknown")
-    raise ValueError(
-        f"{what} of type {type(y).__name__}, of shape {shape}, is not an array of one or two "
-        "dimensions: pass one series as an array, several as the columns of a table, or "
-        "series of different lengths as a dict."
-    )
-
-
-def _floats(values, what):
-    """float64, with an error that names what is no number."""
-    if isinstance(values, pd.Series):
-        what = f"{what} ({values.name!r})" if values.name is not None else what
-        if values.dtype.kind in "fiub":
-            return values.to_numpy(np.float64, na_value=np.nan)
-        values = values.to_numpy()
-    if values.dtype.kind not in "fiubOUS":
-        problem = "Complex data not supported: " * (values.dtype.kind == "c")
-        remedy = _CONVERT * (values.dtype.kind != "M") + _ARRANGE
-        raise ValueError(
-            f"{problem}{what} has dtype {values.dtype}, which is not numeric: {remedy}"
-        )
-    with suppress(TypeError, ValueError, OverflowError):
-        return values.astype(np.float64)
-    numbers = np.empty(len(values))
-    for row, value in enumerate(values):
-        try:
-            numbers[row] = np.nan if value is pd.NA else value
-        except (TypeError, ValueError, OverflowError) as error:
-            texts = pd.Series(values, dtype=object).astype(str)
-            has_numbers = bool(pd.to_numeric(texts, errors="coerce").notna().any())
-            raise ValueError(
-                f"{what} has the entry {value!r:.60} at row {row}, which is not a number: "
-                f"{_CONVERT * has_numbers}{_ARRANGE}"
-            ) from error
-    return numbers
-
-
 def is_tidy(data):
-    """True for a frame with a column of time, and one of series or of values."""
-    is_dated = isinstance(data, pd.DataFrame) and TIME in data
-    return is_dated and (SERIES in data or TARGET in data)
+    """Return True for a frame with a column of time, and one of series or of values."""
+    has_time = isinstance(data, pd.DataFrame) and TIME in data
+    return has_time and (SERIES in data or TARGET in data)
 
 
 def library_of(data):
-    """Name of the library of a frame or a series; pandas for all else."""
-    known = isinstance(data, pd.DataFrame | pd.Series)
-    frame = None if known else narwhals_frame(data, allow_series=True)
+    """Return the name of the library of a frame or a Series; "pandas" for other data."""
+    is_pandas = isinstance(data, pd.DataFrame | pd.Series)
+    frame = None if is_pandas else narwhals_frame(data, allow_series=True)
     return "pandas" if frame is None else frame.implementation.value
 
 
-def dated(data):
-    """A frame of another library with a column of times as one of pandas; all else as it is."""
+def pandas_if_dated(data):
+    """Convert a frame of another library with a column of time to pandas; return other data.
+
+    The time becomes the index, unless the frame is tidy.
+    """
     frame = to_pandas(data)
     if frame is data or TIME not in frame:
         return data
@@ -279,106 +333,149 @@ def dated(data):
 
 
 def wrap(table, values, columns=None):
-    """Forecasts of the rows of a table, (n_rows,) or (n_rows, n_columns), in its form.
+    """Return forecasts in the form in which the user passed the series.
 
-    Rows are in order of series, unless the form has an index of series and time.
+    Parameters
+    ----------
+    table : Table
+        The steps to forecast, in the order of the series, unless its form has an index of
+        series and time.
+    values : ndarray of shape (n_rows,) or (n_rows, n_columns)
+        Forecasts of the rows of the table, or several quantities of each.
+    columns : list, default=None
+        Names of the quantities; None if there is only one.
     """
-    found, form = _in_form(table, values, columns), table.form
-    has_times = isinstance(found, pd.DataFrame) and table.time.kind != "position"
-    return in_library(found, form.library, with_index=has_times and form.kind != "tidy")
+    wrapped, form = _in_form(table, values, columns), table.form
+    has_times = isinstance(wrapped, pd.DataFrame) and table.time.kind != "position"
+    return to_library(wrapped, form.library, with_index=has_times and form.kind != "tidy")
 
 
-def in_library(found, library, *, with_index=False):
-    """A frame or a series of pandas in another library, perhaps with its index as a column."""
+def to_library(data, library, *, with_index=False):
+    """Convert a frame or Series of pandas to another library; return other data unchanged.
+
+    Parameters
+    ----------
+    data : DataFrame, Series, dict or ndarray
+    library : str
+    with_index : bool, default=False
+        Whether the index of a frame becomes a column of time.
+    """
     if library == "pandas":
-        return found
-    if isinstance(found, pd.Series):
-        return _column(found.name, found, library).to_native()
-    columns = {TIME: found.index} if with_index else {}
-    for i, name in enumerate(found):
-        columns["_".join(map(str, np.atleast_1d(name)))] = found.iloc[:, i]
-    columns = {name: _column(name, column, library) for name, column in columns.items()}
-    return nw.from_dict(columns, backend=library).to_native()
+        return data
+    if isinstance(data, pd.Series):
+        return _to_library_column(data.name, data, library).to_native()
+    columns = {TIME: data.index} if with_index else {}
+    for i, name in enumerate(data):
+        # Other libraries have no columns of several levels.
+        columns["_".join(map(str, np.atleast_1d(name)))] = data.iloc[:, i]
+    converted = {
+        name: _to_library_column(name, column, library) for name, column in columns.items()
+    }
+    return nw.from_dict(converted, backend=library).to_native()
 
 
-def _column(name, column, library):
-    """A column of pandas as a series of another library, for narwhals."""
+def _to_library_column(name, column, library):
+    """Convert a column of pandas to a Series of narwhals in another library."""
     column, name = pd.Index(column), "" if name is None else str(name)
     if not isinstance(column, pd.DatetimeIndex):
         cells = column.tolist() if column.dtype == object else column.to_numpy()
         return nw.new_series(name, cells, backend=library)
-    # In UTC where there is a time zone, and left there where it is an offset without a name.
-    # polars has days, but no seconds.
+    # Times with a time zone are converted in UTC.
     cells = column.asi8.view(f"M8[{column.unit}]")
     if column.unit == "s":
-        days, plain = cells.astype("M8[D]"), column.tz is None
-        cells = days if plain and (days == cells).all() else cells.astype("M8[ms]")
-    found = nw.new_series(name, cells, backend=library)
+        # polars has units of days and of milliseconds, but not of seconds.
+        days, has_no_zone = cells.astype("M8[D]"), column.tz is None
+        cells = days if has_no_zone and (days == cells).all() else cells.astype("M8[ms]")
+    converted = nw.new_series(name, cells, backend=library)
     if column.tz is None:
-        return found
+        return converted
+    # An offset without a name, such as +02:00, is no time zone in other libraries.
     zone = "UTC" if isinstance(column.tz, datetime.timezone) else str(column.tz)
-    return found.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    return converted.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
 
 
 def _in_form(table, values, columns):
+    """Return forecasts in the form of the series, as arrays or objects of pandas.
+
+    The arguments are those of :func:`wrap`.
+    """
     form, names = table.form, table.names
     values = np.asarray(values).astype(form.dtype)
     if form.kind == "array":
         return values
-    parts = np.split(values, table.first[1:])
-    if form.kind in ("table", "windows"):
-        return np.stack(parts, axis=-1 if form.kind == "table" else 0)
+    values_of_series = np.split(values, table.first_rows[1:])
+    if form.kind == "table":
+        return np.stack(values_of_series, axis=-1)
+    if form.kind == "windows":
+        return np.stack(values_of_series, axis=0)
     if form.kind == "arrays":
-        return dict(zip(names, parts, strict=True))
+        return dict(zip(names, values_of_series, strict=True))
+    # The other forms have an index. It is cut from an index of all steps, so that it keeps its
+    # frequency.
     first = int(table.step.min(initial=len(table.time)))
-    whole = table.time.between(first, int(table.step.max(initial=-1)) + 1)
+    steps = table.time.index_between(first, int(table.step.max(initial=-1)) + 1)
     if form.long:
-        return _long(table, values, _taken(whole, table.step - first), columns)
+        return _in_long_form(table, values, _take(steps, table.step - first), columns)
     if form.kind == "dict":
-        steps = np.split(table.step - first, table.first[1:])
-        return {
-            name: _labelled(part, _taken(whole, own), name, columns)
-            for name, part, own in zip(names, parts, steps, strict=True)
-        }
+        positions_of_series = np.split(table.step - first, table.first_rows[1:])
+        forecasts = {}
+        for i, name in enumerate(names):
+            index = _take(steps, positions_of_series[i])
+            forecasts[name] = _labelled(values_of_series[i], index, name, columns)
+        return forecasts
     index = form.index
     if index is None:
-        index = _taken(whole, table.step[table.series == 0] - first)
+        index = _take(steps, table.step[table.series == 0] - first)
     if form.kind == "series":
         return _labelled(values, index, names[0], columns)
-    labels = form.labels if columns is None else [*form.labels, None]
+    header = _header(names, form.labels, columns)
+    return pd.DataFrame(np.column_stack(values_of_series), index=index, columns=header)
+
+
+def _header(names, labels, columns):
+    """Return the columns of a frame with a series, or several quantities of it, in each column.
+
+    `names` are those of the series, `labels` those of the levels of the header, and `columns`
+    the quantities or None.
+    """
     if columns is not None:
-        names = [name if len(form.labels) > 1 else (name,) for name in names]
-        names = [(*name, column) for name in names for column in columns]
-    header = pd.Index(names, name=labels[0], tupleize_cols=False)
+        tuples = [name if len(labels) > 1 else (name,) for name in names]
+        names = [(*name, column) for name in tuples for column in columns]
+        labels = [*labels, None]
     if len(labels) > 1:
-        header = pd.MultiIndex.from_tuples(names, names=labels)
-    return pd.DataFrame(np.column_stack(parts), index=index, columns=header)
+        return pd.MultiIndex.from_tuples(names, names=labels)
+    return pd.Index(names, name=labels[0], tupleize_cols=False)
 
 
-def _taken(index, places):
-    """Some entries of an index, which keeps its frequency if they follow one another."""
-    if len(places) and (np.diff(places) == 1).all():
-        return index[places[0] : places[-1] + 1]
-    return index[places] if len(places) else index[:0]
+def _take(index, entries):
+    """Select entries of an index, which keeps its frequency if they follow one another."""
+    if len(entries) and (np.diff(entries) == 1).all():
+        return index[entries[0] : entries[-1] + 1]
+    return index[entries] if len(entries) else index[:0]
 
 
-def _long(table, values, steps, columns):
+def _in_long_form(table, values, steps, columns):
+    """Return forecasts in long format; `steps` is the index of time of the rows.
+
+    The other arguments are those of :func:`wrap`.
+    """
     form, index = table.form, table.form.index
     if index is None:
         names = pd.Index(table.names, tupleize_cols=False).take(table.series)
         index = pd.MultiIndex.from_arrays([names, steps], names=form.labels[:2])
     if form.kind == "long":
         return _labelled(values, index, form.labels[2], columns)
-    name = "forecast" if form.kind == "tidy" else form.labels[2]
-    found = _labelled(values.reshape(len(index), -1), index, None, columns or [name])
+    name_of_value = "forecast" if form.kind == "tidy" else form.labels[2]
+    frame = _labelled(values.reshape(len(index), -1), index, None, columns or [name_of_value])
     if form.kind == "long_frame":
-        return found
-    found = found.set_axis(index.set_names([SERIES, TIME])).reset_index()
-    found = found.drop(columns=SERIES) if form.single else found
-    return found if form.rows is None else found.set_axis(form.rows)
+        return frame
+    frame = frame.set_axis(index.set_names([SERIES, TIME])).reset_index()
+    frame = frame.drop(columns=SERIES) if form.single else frame
+    return frame if form.rows is None else frame.set_axis(form.rows)
 
 
 def _labelled(values, index, name, columns):
+    """Return a Series with this name, or a frame if there are columns."""
     if columns is None:
         return pd.Series(values, index=index, name=name)
     return pd.DataFrame(values, index=index, columns=columns)

@@ -18,22 +18,19 @@ from ._analogs import MAX_KEYS, Analogs, choose_analogs, refuse_negative
 from ._calibration import MAX_CALIBRATION_ORIGINS, Calibration
 from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, without_known
 from ._forecaster import Forecaster
-from ._forms import in_library
+from ._forms import to_library
 from ._origins import (
     NORMALIZE,
     SEASONAL,
     Forecasts,
     Origins,
     Validation,
-    choose_lookback,
-    fewest_windows,
-    least_length,
-    short_season,
+    min_windows,
     split_at_ends,
-    spread_over_phases,
 )
 from ._panels import over_groups
-from ._table import naive_scales
+from ._season import choose_lookback, min_series_length, short_season
+from ._table import naive_scales, spread_over_phases
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Seasons of the lookbacks that "auto" tries, only the first for several series.
@@ -250,19 +247,19 @@ class KernelForecaster(Forecaster):
             origins = replace(origins, table=self.effects_.rest(origins.table))
         rows, found, weights = self.analogs_.heaviest(origins, k)
         time, names = self.observed_.time, self.observed_.learned_names
-        ends = time.between(0, len(time))[self.analogs_.steps[found] - 1]
+        ends = time.index_between(0, len(time))[self.analogs_.steps[found] - 1]
         table = pd.DataFrame({"time": ends, "weight": weights})
         if len(origins) > 1 or len(self.observed_) > 1 or self.observed_.form.named_rows:
             table.insert(0, "analog", [names[i] for i in self.analogs_.series[found]])
             table.insert(0, "series", [series_names[i] for i in rows])
-        return in_library(table, self.observed_.form.library)
+        return to_library(table, self.observed_.form.library)
 
     def _learn(self, table, report):
-        scale = naive_scales(table.values)
+        scale = naive_scales(table.observations)
         whole = table = self.transform_.encode(table)
         self.effects_ = None
-        if isinstance(self.bandwidth, str) and len(table.known):
-            validation = Validation.of(table, self._at_once, self.season_length_)
+        if isinstance(self.bandwidth, str) and len(table.future_columns):
+            validation = Validation.from_table(table, self._at_once, self.season_length_)
             self.effects_ = learn_effects(validation, self.season_length_)[0]
         if self.effects_ is not None:
             table = self.effects_.rest(table)
@@ -300,10 +297,10 @@ class KernelForecaster(Forecaster):
 
     def _steps_at_once(self, length):
         """Choose the horizon of windows, so that the longest series has a season before it."""
-        if length < least_length(1):
+        if length < min_series_length(1):
             raise ValueError(
                 f"the longest series has {length} sample{'s' if length > 1 else ''}, but "
-                f"KernelForecaster needs at least {least_length(1)}: pass a longer series."
+                f"KernelForecaster needs at least {min_series_length(1)}: pass a longer series."
             )
         season = short_season(self.season_length_)
         is_auto = isinstance(self.lookback, str) and length >= 2 * season
@@ -315,7 +312,7 @@ class KernelForecaster(Forecaster):
 
     def _longest_lookback(self, length, horizon):
         """Steps of the longest windows that can be learned from beside those held out."""
-        return length + 1 - horizon - fewest_windows(horizon, self.validation_fraction)
+        return length + 1 - horizon - min_windows(horizon, self.validation_fraction)
 
     def _lookbacks(self, table):
         """Lookbacks to be tried, ascending."""
@@ -324,7 +321,7 @@ class KernelForecaster(Forecaster):
         seasons = _SEASONS if searched else _SEASONS[:1]
         most = self._longest_lookback(sizes[0], self._at_once)
         most = max(1, most) if isinstance(self.lookback, str) else np.inf
-        return sorted({min(choose_lookback(*sizes, seasons=n), most) for n in seasons})
+        return sorted({min(choose_lookback(*sizes, n_seasons=n), most) for n in seasons})
 
     def _normalizations(self, table, lookback):
         """Values of `normalize` to be tried."""
@@ -362,10 +359,12 @@ class KernelForecaster(Forecaster):
         pairs = []
         if len(table) == 1:
             # A block is forecast from all windows that share no steps with it.
-            validation = Validation.of(table, self._at_once, self.lookback_, _CALIBRATED)
+            validation = Validation.from_table(
+                table, self._at_once, self.lookback_, _CALIBRATED
+            )
             origins = Origins.within(table, self._at_once, self.lookback_)
             for block, (rows, _) in enumerate(validation.folds()):
-                overlaps = validation.overlapping(origins.series, origins.known, block)
+                overlaps = validation.overlapping(origins.series, origins.n_known, block)
                 if not overlaps.all():
                     pairs.append((origins.take(~overlaps), validation.tests.take(rows)))
         # Otherwise the last windows are held out.

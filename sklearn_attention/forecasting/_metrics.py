@@ -164,13 +164,13 @@ def crps(y_true, y_quantiles, quantiles, scale: ArrayLike = 1.0) -> float:
     """
     levels, y_true = check_probabilities("quantiles", quantiles), _numbers("y_true", y_true)
     refuse_other_arrays("y_quantiles", y_quantiles)
-    found = np.asarray(y_quantiles, dtype=np.float64)
-    if found.shape != (len(y_true), len(levels)):
+    forecasts = np.asarray(y_quantiles, dtype=np.float64)
+    if forecasts.shape != (len(y_true), len(levels)):
         raise ValueError(
-            f"y_quantiles has shape {found.shape}: pass {(len(y_true), len(levels))}, a row "
-            "for each of y_true and a column for each of quantiles."
+            f"y_quantiles has shape {forecasts.shape}: pass {(len(y_true), len(levels))}, a "
+            "row for each of y_true and a column for each of quantiles."
         )
-    error = y_true[:, None] - found
+    error = y_true[:, None] - forecasts
     loss = np.maximum(levels * error, (levels - 1) * error).mean(axis=1)
     return float((2 * loss / _scale(scale, len(y_true))).mean())
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from ._classical import Classical
 from ._combination import best_share
-from ._origins import Origins, mean_differences
+from ._origins import Origins
 from ._season import SeasonalAdjustment
-from ._table import positions
+from ._table import mean_differences, positions
 
 # Features are the last 63 steps relative to the one after them. A tenth of the mean difference
 # of 256 steps is the smallest unit, for series that did not change lately. At most 40 000
@@ -53,10 +53,10 @@ class PanelRidge:
         forecasts are not corrected. If corrections do not help there, None and `held_out` are
         returned.
         """
-        tests, is_excluded = validation.tests, validation.mostly_least
+        tests, is_excluded = validation.tests, validation.is_intermittent
         is_last = tests.steps_left <= tests.horizon
         rows = np.flatnonzero(is_last & ~is_excluded[tests.series])
-        until, lengths = validation.earliest(rows), tests.table.lengths
+        until, lengths = validation.first_test_step(rows), tests.table.lengths
         series, known = positions(1, np.where(is_excluded, 0, np.maximum(lengths - 1, 0)))
         if len(series) > _MAX_ORIGINS:
             drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
@@ -68,12 +68,12 @@ class PanelRidge:
 
         def fit_before(ends):
             """Fit to the steps of each series before its end; (n_series,)."""
-            is_target = origins.steps < ends[series][:, None]
+            is_target = origins.target_steps < ends[series][:, None]
             return cls(classical, is_excluded, features.fit(is_target, series))
 
         ridge = fit_before(until)
         corrected = np.full_like(held_out, np.nan)
-        corrected[rows] = ridge.corrected(tests.take(rows).with_season_before(until))
+        corrected[rows] = ridge.corrected(tests.take(rows).with_patterns_before(until))
         share, _ = best_share(validation, held_out, corrected)
         if share == 0:
             return None, held_out
@@ -87,7 +87,7 @@ class PanelRidge:
 
     def forecast(self, origins, combined):
         """Mix combined forecasts (n_origins, horizon) with corrected ones."""
-        share = np.where(origins.flagged(self.is_excluded), 0.0, self.share)[:, None]
+        share = np.where(origins.series_flags(self.is_excluded), 0.0, self.share)[:, None]
         return share * self.corrected(origins) + (1 - share) * combined
 
     def corrected(self, origins):
@@ -101,19 +101,22 @@ class _Features:
     """Features, forecasts and targets at origins, relative to `level` and in a `unit`."""
 
     def __init__(self, origins, classical):
-        season = SeasonalAdjustment.of(origins, classical.season_length)
-        row, steps = season.row[:, None], origins.known[:, None] - _WINDOW + np.arange(_WINDOW)
-        past = origins.past(_WINDOW) - season.at(row, np.maximum(steps, 0))
+        season = SeasonalAdjustment.learn(origins, classical.season_length)
+        row, steps = (
+            season.pattern_of_origin[:, None],
+            origins.n_known[:, None] - _WINDOW + np.arange(_WINDOW),
+        )
+        past = origins.past(_WINDOW) - season.patterns_at(row, np.maximum(steps, 0))
         long_past = origins.past(_LONG_WINDOW)
         self.unit = np.maximum(
-            mean_differences(past, origins.known),
-            0.1 * mean_differences(long_past, origins.known),
+            mean_differences(past, origins.n_known),
+            0.1 * mean_differences(long_past, origins.n_known),
         )[:, None]
         is_constant = self.unit <= 1e-9 * np.abs(long_past).max(axis=1, keepdims=True)
         # A constant series has no unit: it is forecast by its last value, and not learned from.
         self.unit[is_constant] = 0.0
         divisor = np.where(is_constant, 1.0, self.unit)
-        self.level = past[:, -1:] + season.at(row, origins.steps)
+        self.level = past[:, -1:] + season.patterns_at(row, origins.target_steps)
         each = (classical.forecast(origins) - self.level[:, None]) / divisor[:, None]
         self.mean = each.mean(axis=1)
         self.deviations = np.arcsinh(each - self.mean[:, None])

@@ -16,8 +16,9 @@ from sklearn.base import clone
 from .._frames import to_pandas
 from .._partitions import is_frame, is_partitioned, reduce_columns
 from ._checks import refuse_leakage, refuse_too_small
+from ._feature_rows import column_of_each_feature
 from ._forms import SERIES, TARGET
-from ._inputs import columns_of, read_given, without_gaps
+from ._inputs import make_training_table, read_training_data
 
 # Series in a group, and in the sample that decides what is the same for all groups. On the
 # monthly series of M3 errors are those of one forecaster for all, in groups of 300 as of 500.
@@ -296,8 +297,8 @@ def _errors_of_series(forecaster, rows, reference):
             clone(forecaster),
         )
         try:
-            table = without_gaps(reader, *read_given(reader, both, None))
-            refuse_leakage(table, columns_of(reader))
+            table = make_training_table(reader, *read_training_data(reader, both, None))
+            refuse_leakage(table, column_of_each_feature(reader))
             refuse_too_small(table)
         except ValueError as error:
             errors[name] = str(error)

@@ -6,8 +6,8 @@ from functools import cache, partial
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ._origins import Windows, chunks
-from ._table import deviations
+from ._origins import Windows
+from ._table import chunks, stds
 
 # Penalties that are tried, relative to the mean square of a column.
 PENALTIES = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -89,7 +89,7 @@ class WindowRidge:
     def forecast(self, origins):
         """Forecast; (n_origins, 1, horizon), NaN where fewer steps than a window are known."""
         forecasts = np.full((len(origins), 1, origins.horizon), np.nan)
-        is_long = origins.known >= self.lookback
+        is_long = origins.n_known >= self.lookback
         if self.coef is None or not is_long.any():
             return forecasts
         for rows in chunks(np.flatnonzero(is_long), _MAX_ROWS):
@@ -106,12 +106,14 @@ class _Windows:
         self.validation, self.lookback, self.horizon = validation, lookback, tests.horizon
         self.counts = np.maximum(table.lengths - lookback - self.horizon + 1, 0)
         # In units of their standard deviations, errors of different series are comparable.
-        std = deviations(table.values)
-        self.values = [(v - v.mean()) / unit for v, unit in zip(table.values, std, strict=True)]
-        self.rows = np.flatnonzero(tests.known >= lookback)
+        std = stds(table.observations)
+        self.values = [
+            (v - v.mean()) / unit for v, unit in zip(table.observations, std, strict=True)
+        ]
+        self.rows = np.flatnonzero(tests.n_known >= lookback)
         origins = tests.take(self.rows)
         unit = std[origins.series, None]
-        self.tests = Windows.before(origins, lookback, "last", unit, features=False)
+        self.tests = Windows.at_origins(origins, lookback, "last", unit, features=False)
         self.block = validation.block[self.rows]
 
     def ridge(self):
@@ -122,7 +124,7 @@ class _Windows:
         for block in range(self.validation.n_blocks):
             first, end = (
                 np.clip(known - self.lookback, 0, self.counts).astype(np.int64)
-                for known in self.validation.overlap(block)
+                for known in self.validation.overlap_bounds(block)
             )
             inside = np.flatnonzero(first < end)
             of_blocks.append([self.values[i][first[i] : end[i] + n_further] for i in inside])

@@ -14,6 +14,8 @@ from ._candidate_attention import CandidateAttention
 from ._classical import Classical, methods_of, smooth
 from ._ridges import WindowRidge
 from ._season import SeasonalAdjustment
+from ._table import Table
+from ._transform import Transform
 
 # What exponential smoothing tried in 0.2.0.
 _METHODS = methods_of(
@@ -69,7 +71,7 @@ class RidgeOfEachSeries(WindowRidge):
         pooled = WindowRidge(self.lookback, self.coef[0]).forecast(origins)
         by_series = np.full_like(pooled, np.nan)
         for i, coef in zip(self.groups, self.coef[1:], strict=True):
-            rows = np.flatnonzero(origins.identity == i)
+            rows = np.flatnonzero(origins.training_index == i)
             by_series[rows] = WindowRidge(self.lookback, coef).forecast(origins.take(rows))
         return np.concatenate([pooled, by_series], axis=1)
 
@@ -91,22 +93,22 @@ class CandidateNetwork:
         """Mix combined forecasts (n_origins, horizon) with those of the network."""
         if self.share == 0:
             return combined
-        share = np.where(origins.flagged(self.without), 0.0, self.share)[:, None]
+        share = np.where(origins.series_flags(self.without), 0.0, self.share)[:, None]
         return share * self._forecasts(origins) + (1 - share) * combined
 
     def _forecasts(self, origins):
         """Compute the forecasts of the network; (n_origins, horizon)."""
-        season = SeasonalAdjustment.of(origins, self.classical.season_length)
-        row, known = season.row[:, None], np.maximum(origins.known, 1)[:, None]
-        steps = np.maximum(origins.known[:, None] - 32 + np.arange(32), 0)
-        past = origins.past(32) - season.at(row, steps)
+        season = SeasonalAdjustment.learn(origins, self.classical.season_length)
+        row, known = season.pattern_of_origin[:, None], np.maximum(origins.n_known, 1)[:, None]
+        steps = np.maximum(origins.n_known[:, None] - 32 + np.arange(32), 0)
+        past = origins.past(32) - season.patterns_at(row, steps)
         unit, unit_of_season = _units(origins, season)
         is_log = isinstance(self.classical, ClassicalWithRaw)
         if is_log:
             unit = unit + 1e-3
         else:
             unit = np.where(unit + unit_of_season > 0, unit + 1e-3 * unit_of_season, 1.0)
-        level = past[:, -1:] + season.at(row, origins.steps)
+        level = past[:, -1:] + season.patterns_at(row, origins.target_steps)
         candidates = (self.classical.forecast(origins) - level[:, None]) / unit[:, None]
         past = (past - past[:, -1:]) / unit
         x = np.hstack([
@@ -134,12 +136,12 @@ def _units(origins, season):
 
     The first are of the steps known, the second of those that patterns are learned from.
     """
-    counts = np.maximum([origins.known, origins.season_known], 1)
-    units, order = np.empty(counts.shape), np.argsort(season.row, kind="stable")
-    ends = np.searchsorted(season.row[order], np.arange(1, len(season.series)))
+    counts = np.maximum([origins.n_known, origins.n_pattern_steps], 1)
+    units, order = np.empty(counts.shape), np.argsort(season.pattern_of_origin, kind="stable")
+    ends = np.searchsorted(season.pattern_of_origin[order], np.arange(1, len(season.series)))
     for rows in np.split(order, ends):
         longest = counts[:, rows].max(keepdims=True)[0]
-        adjusted = season.adjusted(season.row[rows[:1]], longest)[0]
+        adjusted = season.adjusted(season.pattern_of_origin[rows[:1]], longest)[0]
         changes = np.cumsum(np.abs(np.diff(adjusted, prepend=adjusted[0])))
         units[:, rows] = changes[counts[:, rows] - 1] / np.maximum(counts[:, rows] - 1, 1)
     return units[:, :, None]
@@ -182,10 +184,24 @@ def stored_calibration(**fields):
     )  # fmt: skip
 
 
+def stored_table(**fields):
+    """Build Table; 0.2.0 named two of its fields `identity` and `known`."""
+    new_names = {"identity": "training_index", "known": "future_columns"}
+    return Table(**{new_names.get(name, name): value for name, value in fields.items()})
+
+
+def stored_transform(**fields):
+    """Build Transform; 0.2.0 named one of its fields `least`."""
+    new_names = {"least": "min_positive"}
+    return Transform(**{new_names.get(name, name): value for name, value in fields.items()})
+
+
 BUILDERS = {
     "Calibration": stored_calibration,
     "CandidateAttention": stored_attention,
     "Classical": stored_classical,
+    "Table": stored_table,
+    "Transform": stored_transform,
     "WindowRidge": stored_ridge,
 }
 STORED_FORMS = ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork

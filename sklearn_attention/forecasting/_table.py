@@ -1,4 +1,15 @@
-"""Series of any form as rows of series and step."""
+"""`Table`, the panel in long format that series of every form become.
+
+A panel is one or several series. In long format each row is one step of one series. A step is
+an equally spaced point in time, and is numbered by its position on the index of time that all
+series of a table share. Two series, observed at the positions 0, 1, 2 and 1, 2:
+
+    series  0  0  0  1  1
+    step    0  1  2  1  2
+    value   5  7  6  3  4
+
+`Form` remembers in which form a user passed the series, since forecasts come back in it.
+"""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,21 +19,41 @@ import numpy as np
 from .._column_stats import mean_and_scale, replace_zeros
 from ._time import TimeIndex, check_steps
 
-_COLUMNS = "series", "step", "value", "features"
+# Columns of a tidy frame, a frame in long format: series, time and values.
+SERIES, TIME, TARGET = "unique_id", "ds", "y"
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """The form of the series as passed, which forecasts take too."""
+    """The form in which a user passed the series, and in which forecasts come back.
 
-    # `kind` is "array" (one), "table" (a 2-D array, a column each), "windows" (a 2-D array, a
-    # row each), "series", "frame" (a column each), "arrays" and "dict" (by name), "long" and
-    # "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
-    # series and time). `labels` are names of the levels of a frame's columns, or of the two
-    # levels of a long index and of the column; the first is None for a tidy frame without a
-    # column of series. `index` is that of the rows of forecasts; None continues that of the
-    # series. `rows` are labels of the rows of a tidy frame; None numbers them. `library` is
-    # that of frames, "pandas" or another.
+    Attributes
+    ----------
+    kind : str
+        - "array": a 1-D array, one series.
+        - "table": a 2-D array with a series in each column.
+        - "windows": a 2-D array with a series in each row.
+        - "series": one Series.
+        - "frame": a frame with a series in each column (wide format).
+        - "arrays": a dict of arrays.
+        - "dict": a dict of Series.
+        - "long": a Series with an index of series and time.
+        - "long_frame": a frame of one column with such an index.
+        - "tidy": a frame with columns of series, time and values.
+    dtype : {"float32", "float64"}
+        Type of the forecasts.
+    labels : list
+        Names of the levels of the columns of a "frame". For series in long format: name of the
+        level (or column) of series, name of that of time, and name of the column of values; the
+        first is None for a "tidy" frame without a column of series.
+    index : Index or None
+        Index of the rows of the forecasts; None for the index that continues that of the
+        series.
+    rows : Index or None
+        Row labels of a "tidy" frame of forecasts; None numbers the rows.
+    library : str
+        Library of the frames: "pandas", "polars" or another.
+    """
 
     kind: str = "arrays"
     dtype: str = "float64"
@@ -38,7 +69,7 @@ class Form:
 
     @property
     def long(self):
-        """True if all series are one below the other."""
+        """True if the series are in long format."""
         return self.kind in ("long", "long_frame", "tidy")
 
     @property
@@ -53,36 +84,37 @@ class Form:
 
     @property
     def named(self):
-        """True if series have names that were passed."""
+        """True if the user passed names of the series."""
         return (self.long and not self.single) or self.kind in ("frame", "dict", "arrays")
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Series with their features, in rows by series, then by step.
+    """A panel in long format: one row for each step of each series, with its covariates.
 
-    Steps of a series follow one another without gaps.
+    Rows are sorted by series, then by step. The steps of a series follow one another without
+    gaps. The last rows of a series may have no observation: they hold future covariates.
 
     Attributes
     ----------
     time : TimeIndex
-        The steps, from the first of any series to the last of any.
+        The index of time, from the first step of any series to the last step of any series.
     names : list
         Name of each series.
     series, step : ndarray of int of shape (n_rows,)
-        Series of each row, by position, and its position on `time`.
+        Position of the row's series in `names`, and position of its step on `time`.
     value : ndarray of float64 of shape (n_rows,)
-        Observations; NaN where there is none, as in rows after the end of a series, which have
-        features that are known beforehand.
+        Observed value of the series at the step; NaN where there is no observation.
     features : ndarray of shape (n_rows, n_features)
-        Without columns if there are none.
+        Covariates of the step, past and future ones.
     form : Form
-        The form that the series came in.
-    identity : ndarray of int of shape (n_series,)
-        Position of each among the training series, in the order in which they were learned
-        from; -1 for others.
-    known : ndarray of int
-        Columns of the features that are known beforehand.
+        Form in which the user passed the series.
+    training_index : ndarray of int of shape (n_series,)
+        Position of each series among the training series, in the order in which the forecaster
+        learned from them; -1 for a series that it did not learn from.
+    future_columns : ndarray of int
+        Columns of `features` that are future covariates, whose values are known before the
+        step. The other columns are past covariates, known only up to the origin of a forecast.
     """
 
     time: TimeIndex
@@ -92,39 +124,65 @@ class Table:
     value: np.ndarray
     features: np.ndarray
     form: Form
-    identity: np.ndarray
-    known: np.ndarray
+    training_index: np.ndarray
+    future_columns: np.ndarray
 
     @classmethod
-    def of(cls, values, starts=None, identity=None, features=None, known=()):
-        """A table of training series, which begin at one step unless `starts` is passed."""
-        lengths = np.array(list(map(len, values)))
-        starts = np.zeros_like(lengths) if starts is None else starts
-        identity = np.arange(len(values)) if identity is None else identity
-        features = [np.empty((n, 0)) for n in lengths] if features is None else features
-        counts = np.array(list(map(len, features)))
-        series, step = positions(starts, counts)
+    def from_arrays(
+        cls, observations, starts=None, training_index=None, features=None, future_columns=()
+    ):
+        """Make a table of series that are given as a list of arrays, one for each series.
+
+        Parameters
+        ----------
+        observations : list of ndarray of shape (n_steps_of_series,)
+        starts : ndarray of int of shape (n_series,), default=None
+            Position of the first step of each series; None for 0.
+        training_index : ndarray of int of shape (n_series,), default=None
+            None if the series are training series in this order.
+        features : list of ndarray of shape (n_rows_of_series, n_features), default=None
+            Covariates; there may be more rows than observations.
+        future_columns : sequence of int, default=()
+        """
+        lengths = np.array([len(values) for values in observations])
+        if starts is None:
+            starts = np.zeros_like(lengths)
+        if training_index is None:
+            training_index = np.arange(len(observations))
+        if features is None:
+            features = [np.empty((n, 0)) for n in lengths]
+        row_counts = np.array([len(rows) for rows in features])
+        series, step = positions(starts, row_counts)
         value = np.full(len(step), np.nan)
-        value[step - starts[series] < lengths[series]] = np.concatenate(values)
-        time = TimeIndex.of_positions(int((starts + counts).max()))
-        names, known = list(range(len(values))), np.asarray(known, dtype=np.int64)
-        rows = series, step, value, np.concatenate(features)
-        return cls(time, names, *rows, Form(), identity, known)
+        value[step - starts[series] < lengths[series]] = np.concatenate(observations)
+        time = TimeIndex.of_positions(int((starts + row_counts).max()))
+        return cls(
+            time, list(range(len(observations))), series, step, value,
+            np.concatenate(features), Form(), training_index,
+            np.asarray(future_columns, dtype=np.int64),
+        )  # fmt: skip
 
     @classmethod
-    def placed(cls, time, names, series, step, value, form):
-        """A table of values at some steps of series, with missing ones between."""
-        ends = np.zeros(len(names), dtype=np.int64)
-        np.maximum.at(ends, series, step + 1)
-        begins = ends.copy()
-        np.minimum.at(begins, series, step)
-        check_steps("the series, with the steps between,", (ends - begins).sum())
-        rows, steps = positions(begins, ends - begins)
-        values = np.full(len(rows), np.nan)
-        values[(np.cumsum(ends - begins) - ends)[series] + step] = value
-        identity, known = np.arange(len(names)), np.empty(0, dtype=np.int64)
-        features = np.empty((len(rows), 0))
-        return cls(time, names, rows, steps, values, features, form, identity, known)
+    def from_steps(cls, time, names, series, step, value, form):
+        """Make a table without covariates of rows in any order, and fill gaps with NaN.
+
+        `series`, `step` and `value` (n_rows,) are as in the table. Steps that lack between the
+        first and the last step of a series get rows with NaN.
+        """
+        stops = np.zeros(len(names), dtype=np.int64)
+        np.maximum.at(stops, series, step + 1)
+        starts = stops.copy()
+        np.minimum.at(starts, series, step)
+        row_counts = stops - starts
+        check_steps("the series, with the steps between,", row_counts.sum())
+        series_of_row, step_of_row = positions(starts, row_counts)
+        value_of_row = np.full(len(series_of_row), np.nan)
+        value_of_row[(np.cumsum(row_counts) - stops)[series] + step] = value
+        return cls(
+            time, names, series_of_row, step_of_row, value_of_row,
+            np.empty((len(series_of_row), 0)), form, np.arange(len(names)),
+            np.empty(0, dtype=np.int64),
+        )  # fmt: skip
 
     def __len__(self):
         return len(self.names)
@@ -135,30 +193,30 @@ class Table:
         return self.features.shape[1]
 
     @cached_property
-    def counts(self):
-        """Rows of each series; (n_series,)."""
+    def row_counts(self):
+        """Number of rows of each series; (n_series,)."""
         return np.bincount(self.series, minlength=len(self))
 
     @cached_property
-    def first(self):
-        """The row that each series begins at; (n_series,)."""
-        return np.cumsum(self.counts) - self.counts
+    def first_rows(self):
+        """Number of the first row of each series; (n_series,)."""
+        return np.cumsum(self.row_counts) - self.row_counts
 
     @cached_property
     def lengths(self):
-        """Steps of each series up to its last observation; (n_series,)."""
+        """Number of steps of each series up to its last observation; (n_series,)."""
         lengths = np.zeros(len(self), dtype=np.int64)
         rows = np.flatnonzero(~np.isnan(self.value))
         series = self.series[rows]
-        np.maximum.at(lengths, series, rows + 1 - self.first[series])
+        np.maximum.at(lengths, series, rows + 1 - self.first_rows[series])
         return lengths
 
     @cached_property
     def starts(self):
-        """Position of the first step of each series; (n_series,)."""
+        """Position of the first step of each series, 0 without rows; (n_series,)."""
         starts = np.zeros(len(self), dtype=np.int64)
-        there = self.counts > 0
-        starts[there] = self.step[self.first[there]]
+        has_rows = self.row_counts > 0
+        starts[has_rows] = self.step[self.first_rows[has_rows]]
         return starts
 
     @property
@@ -168,137 +226,240 @@ class Table:
 
     @property
     def next_steps(self):
-        """Position that forecasts of each series begin at; (n_series,)."""
+        """Position of the first step to forecast of each series; (n_series,)."""
         return np.full(len(self), len(self.time)) if self.form.aligned else self.ends
 
-    def begins(self, n):
-        """Position that so many series go on from: these, and new ones, which begin at 0."""
-        return np.append(self.next_steps, np.zeros(n - len(self), dtype=np.int64))
+    def next_steps_of(self, n_series):
+        """Return the next step of these series, and 0 for new ones up to `n_series`."""
+        return np.append(self.next_steps, np.zeros(n_series - len(self), dtype=np.int64))
 
     @cached_property
-    def values(self):
-        """Observations of each series; a list of arrays."""
-        spans = zip(self.first, self.first + self.lengths, strict=True)
+    def observations(self):
+        """Values of each series up to its last observation; a list of arrays."""
+        spans = zip(self.first_rows, self.first_rows + self.lengths, strict=True)
         return [self.value[start:stop] for start, stop in spans]
 
     @property
     def learned_names(self):
         """Names of the training series, in the order in which they were learned from."""
-        pairs = zip(self.identity, self.names, strict=True)
+        pairs = zip(self.training_index, self.names, strict=True)
         return [name for i, name in sorted(pairs, key=lambda pair: pair[0]) if i >= 0]
 
     def order_of_content(self):
-        """Order the series by length, start, and when and around what they moved; (n_series,).
+        """Sort the series by what they contain, so that the order of passing has no effect.
 
-        The order in which series are passed does not matter, nor do the units of series, but
-        for those that only differ by their units. Names decide about equal ones.
+        The keys are the length, the start, the centre of mass of the absolute changes, the mean
+        and, for equal series, the name. Only the mean depends on the unit of a series.
+
+        Returns
+        -------
+        order : ndarray of int of shape (n_series,)
         """
-        changes = [np.abs(np.diff(values)) for values in self.values]
-        changes = [own / (own.max(initial=0) or 1.0) for own in changes]
-        middle = [own @ np.arange(len(own)) / (own.sum() or 1.0) for own in changes]
-        middle = np.round(middle, 6)  # rounding of units must not decide
+        centers = []
+        for values in self.observations:
+            changes = np.abs(np.diff(values))
+            changes = changes / (changes.max(initial=0) or 1.0)
+            centers.append(changes @ np.arange(len(changes)) / (changes.sum() or 1.0))
+        # The order must not depend on rounding, which differs between units.
+        centers = np.round(centers, 6)
         names = np.array([str(name) for name in self.names])
-        return np.lexsort((names, means(self.values), middle, self.starts, self.lengths))
+        keys = names, means(self.observations), centers, self.starts, self.lengths
+        return np.lexsort(keys)
 
     def feature_rows(self, series, steps):
-        """Rows of some steps; the first and last of a series stand for steps beyond them."""
-        return self.first[series] + np.clip(steps, 0, self.counts[series] - 1)
+        """Return the rows that hold the covariates of some steps of series.
 
-    def with_values(self, values):
-        """The same with other values of the steps observed."""
+        `steps` count from the start of the series. The first row of a series stands for steps
+        before it, and the last row for steps after it.
+        """
+        return self.first_rows[series] + np.clip(steps, 0, self.row_counts[series] - 1)
+
+    def with_observations(self, observations):
+        """Replace the values up to the last observation of each series, a list of arrays."""
         value = np.full(len(self.value), np.nan)
-        value[positions(self.first, self.lengths)[1]] = np.concatenate(values)
-        return self._as_long(self.lengths, value=value)
+        value[positions(self.first_rows, self.lengths)[1]] = np.concatenate(observations)
+        return self._with_lengths(self.lengths, value=value)
 
-    def extended(self, forecasts):
-        """The series with forecasts after their ends."""
-        n = forecasts.shape[1]
-        longer = self.resized(np.maximum(self.counts, self.lengths + n))
+    def with_forecasts(self, forecasts):
+        """Append forecasts (n_series, horizon) to the observations of each series."""
+        horizon = forecasts.shape[1]
+        longer = self.resized(np.maximum(self.row_counts, self.lengths + horizon))
         value = longer.value.copy()
-        value[(longer.first + self.lengths)[:, None] + np.arange(n)] = forecasts
-        return longer._as_long(self.lengths + n, value=value)
+        value[(longer.first_rows + self.lengths)[:, None] + np.arange(horizon)] = forecasts
+        return longer._with_lengths(self.lengths + horizon, value=value)
 
-    def resized(self, counts):
-        """So many rows of each series, where the last features are repeated."""
-        series, place = positions(0, counts)
-        value = np.where(place < self.counts[series], 0.0, np.nan)
-        longer = self.of_rows(self.feature_rows(series, place))
-        return replace(longer, step=self.starts[series] + place, value=longer.value + value)
+    def resized(self, row_counts):
+        """Cut or extend each series to `row_counts` (n_series,) rows.
 
-    def of_rows(self, rows):
-        """Some of the rows, of the same series."""
+        New rows have no value, and the covariates of the last row of their series.
+        """
+        series, row_of_series = positions(0, row_counts)
+        # Adding 0 keeps the value of a row that exists.
+        added = np.where(row_of_series < self.row_counts[series], 0.0, np.nan)
+        longer = self.take_rows(self.feature_rows(series, row_of_series))
+        step = self.starts[series] + row_of_series
+        return replace(longer, step=step, value=longer.value + added)
+
+    def take_rows(self, rows):
+        """Keep some of the rows; the series and their numbers stay."""
         return replace(
             self, series=self.series[rows], step=self.step[rows], value=self.value[rows],
             features=self.features[rows],
         )  # fmt: skip
 
-    def between(self, first, last):
-        """Rows from the first to the last observation of each series in a stretch of steps."""
-        inside = (self.step >= first) & (self.step < last) & ~np.isnan(self.value)
-        rows = np.flatnonzero(inside)
-        begin, end = np.full(len(self), len(self.value)), np.zeros(len(self), dtype=np.int64)
-        np.minimum.at(begin, self.series[rows], rows)
-        np.maximum.at(end, self.series[rows], rows + 1)
-        return self.of_rows(positions(begin, np.maximum(end - begin, 0))[1])
+    def observed_between(self, start, stop):
+        """Keep the rows between the first and the last observation of each series in a stretch.
 
-    def take(self, which, begin=0):
-        """Some of the series as training series of their own."""
-        counts = self.counts[which]
-        some = self.of_rows(positions(self.first[which], counts)[1])
+        The stretch reaches from the position `start` to before `stop`.
+        """
+        is_observed = (self.step >= start) & (self.step < stop) & ~np.isnan(self.value)
+        rows = np.flatnonzero(is_observed)
+        first = np.full(len(self), len(self.value))
+        end = np.zeros(len(self), dtype=np.int64)
+        np.minimum.at(first, self.series[rows], rows)
+        np.maximum.at(end, self.series[rows], rows + 1)
+        return self.take_rows(positions(first, np.maximum(end - first, 0))[1])
+
+    def take_series(self, series, start=0):
+        """Keep some of the series, in this order, as training series of a new table.
+
+        Position `start` of the index of time becomes position 0.
+        """
+        row_counts = self.row_counts[series]
+        rows = positions(self.first_rows[series], row_counts)[1]
         return replace(
-            some, names=[self.names[i] for i in which], identity=np.arange(len(which)),
-            series=np.repeat(np.arange(len(which)), counts), step=some.step - begin,
-            time=replace(self.time, values=self.time.values[begin:]),
+            self.take_rows(rows), names=[self.names[i] for i in series],
+            training_index=np.arange(len(series)),
+            series=np.repeat(np.arange(len(series)), row_counts),
+            step=self.step[rows] - start,
+            time=replace(self.time, values=self.time.values[start:]),
         )  # fmt: skip
 
     def append(self, later):
-        """These rows, and those of another table that follow."""
-        pairs = [[getattr(table, name) for table in (self, later)] for name in _COLUMNS]
-        series, step, value, features = map(np.concatenate, pairs)
+        """Append the rows of another table, which follow those of this one.
+
+        The series of `later` are those of this table, then new ones, which get the training
+        index -1.
+        """
+        series = np.concatenate([self.series, later.series])
         order = np.argsort(series, kind="stable")
-        # Columns may end with missing values, before which nothing is forecast.
-        stop = max(int(later.step.max(initial=-1)) + 1, self.form.aligned * len(later.time))
-        further = np.full(len(later) - len(self), -1)
+        # Columns of a wide format may end with missing values: their steps count as past.
+        n_steps = int(later.step.max(initial=-1)) + 1
+        if self.form.aligned:
+            n_steps = max(n_steps, len(later.time))
+        is_new = np.full(len(later) - len(self), -1)
         return replace(
-            self, time=self.time.extended(max(0, stop - len(self.time))),
-            names=later.names, series=series[order], step=step[order], value=value[order],
-            features=features[order], identity=np.append(self.identity, further),
+            self, time=self.time.extended(max(0, n_steps - len(self.time))),
+            names=later.names, series=series[order],
+            step=np.concatenate([self.step, later.step])[order],
+            value=np.concatenate([self.value, later.value])[order],
+            features=np.concatenate([self.features, later.features])[order],
+            training_index=np.append(self.training_index, is_new),
         )  # fmt: skip
 
-    def _as_long(self, lengths, **changes):
-        """The same with changes, where lengths are known whatever is missing."""
+    def _with_lengths(self, lengths, **changes):
+        """Replace fields, and set the lengths, which NaN among the values would shorten."""
         table = replace(self, **changes)
         vars(table)["lengths"] = lengths
         return table
 
 
 def positions(first, counts):
-    """So many consecutive positions in each series: series and steps, ascending.
+    """Number consecutive positions in each series, such as steps or rows.
 
-    `first` is a number or, like `counts`, of shape (n_series,).
+    Parameters
+    ----------
+    first : int or ndarray of shape (n_series,)
+        First position in each series.
+    counts : ndarray of shape (n_series,)
+        Number of positions in each series.
+
+    Returns
+    -------
+    series, position : ndarray of int of shape (counts.sum(),)
+        Sorted by series, then by position.
     """
     series = np.repeat(np.arange(len(counts)), counts)
     return series, np.arange(len(series)) + (first + counts - np.cumsum(counts))[series]
 
 
-def naive_scales(values):
-    """Mean absolute errors of the naive forecast, the last value; (n_series,).
+def by_group(labels):
+    """Yield each distinct label with the positions that have this label, both ascending."""
+    order = np.argsort(labels, kind="stable")
+    groups, first = np.unique(labels[order], return_index=True)
+    return zip(groups, np.split(order, first)[1:], strict=True)
 
-    1 for constant series and single values, so that they may divide.
+
+def chunks(rows, max_cost, cost_per_row=1):
+    """Split rows into parts of about equal length, each of at most `max_cost`; at least one."""
+    n_chunks = -(-len(rows) * cost_per_row // max_cost) or 1
+    return np.array_split(rows, n_chunks)
+
+
+def golden_fractions(n):
+    """Return the fractional parts of multiples of the golden ratio: evenly spread in [0, 1)."""
+    return np.arange(n) * (np.sqrt(5) - 1) / 2 % 1
+
+
+def spread_over_phases(n, max_positions):
+    """Choose positions below n that are evenly spread over time and over phases of any season.
+
+    Positions at equal distances could all have the same phase. So 0, ..., n - 1 is divided into
+    `max_positions` stretches of equal length, and the position within each stretch is a golden
+    fraction of its length. The last position is chosen too. If n is not larger than
+    `max_positions`, all positions are chosen.
+
+    Returns
+    -------
+    chosen : ndarray of int of shape (min(n, max_positions),)
+        Ascending.
     """
-    return replace_zeros(mean_steps(values))
+    if n <= max_positions:
+        return np.arange(n)
+    if 2 * max_positions > n:
+        # More than half are chosen: the positions that are left out are spread instead.
+        left_out = spread_over_phases(n - 1, n - max_positions)
+        return np.delete(np.arange(n), n - 2 - left_out)
+    places = (np.arange(max_positions) + golden_fractions(max_positions)) * (n / max_positions)
+    return n - 1 - places.astype(np.int64)[::-1]
 
 
-def mean_steps(values):
-    """Mean absolute differences between neighbours of series, 0 of single values."""
-    return np.array([np.abs(np.diff(x)).mean() if len(x) > 1 else 0.0 for x in values])
+def naive_scales(observations):
+    """Return the mean absolute error of the naive forecast of each series; (n_series,).
+
+    The naive forecast is the last value. The scale is 1 for a constant series and for a single
+    value, so that errors can be divided by it.
+    """
+    return replace_zeros(mean_absolute_changes(observations))
 
 
-def means(values):
-    """Means of series; (n_series,)."""
-    return np.array([series.mean() for series in values])
+def mean_absolute_changes(observations):
+    """Return the mean absolute change from step to step of each series, 0 for one value."""
+    return np.array([
+        np.abs(np.diff(values)).mean() if len(values) > 1 else 0.0 for values in observations
+    ])  # fmt: skip
 
 
-def deviations(values):
-    """Standard deviations of series, 1 in the place of 0; (n_series,)."""
-    return np.array([mean_and_scale(series)[1] for series in values])
+def mean_differences(past, n_known):
+    """Average the absolute differences between the last known steps; (n_origins,).
+
+    Parameters
+    ----------
+    past : ndarray of shape (n_origins, n_steps)
+        Last known values. Steps before the start of a series repeat its first value, and do not
+        count.
+    n_known : ndarray of shape (n_origins,)
+        Number of known steps of the series.
+    """
+    n_differences = np.clip(n_known - 1, 1, past.shape[1] - 1)
+    return np.abs(np.diff(past, axis=1)).sum(axis=1) / n_differences
+
+
+def means(observations):
+    """Return the mean of each series; (n_series,)."""
+    return np.array([values.mean() for values in observations])
+
+
+def stds(observations):
+    """Return the standard deviation of each series, 1 in the place of 0; (n_series,)."""
+    return np.array([mean_and_scale(values)[1] for values in observations])

@@ -1,7 +1,16 @@
-"""Regular indexes, the steps of series: how they continue, and dates on them."""
+"""`TimeIndex`, the index of time of series: regular steps, and how they continue.
 
-import datetime
-import re
+A step is a point in time at which a series has a value. Steps are equally spaced by the
+frequency of the index: pandas' alias such as "MS" (month starts) or "D", or for whole numbers
+their difference. Steps are numbered by their position, from 0 for the first step of any series:
+
+    position  0           1           2           ...
+    step      2024-01-01  2024-02-01  2024-03-01  ...   at the frequency "MS"
+
+A gap is a step between the first and the last one that an index passed by a user lacks. In all
+functions `what` is the name of the user's data in error messages, such as "y".
+"""
+
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,27 +22,27 @@ from pandas.tseries.frequencies import to_offset
 from .._blocks import check_memory
 
 _MIDNIGHT = " 00:00:00"
-# What else leaves rows out, or before the others.
-FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds are stretches of time."
-# A text ends with a time zone, which periods would drop. Matched from the beginning, it takes
-# time in proportion to the length of the text.
-_HAS_ZONE = re.compile(r"[^:]*:\d\d.*([+-]\d\d(:?\d\d)?|[A-Za-z])$")
-# The remedy for tables whose columns are no series.
-OF_SERIES = (
+# Advice in messages about gaps and order, since splits of other kinds leave out rows, or put
+# later rows before earlier ones.
+CV_ADVICE = (
+    "In cross-validation pass cv=TimeSeriesSplit(...), whose folds are stretches of time."
+)
+# Advice for frames in long format whose columns have other names.
+LONG_FORMAT_ADVICE = (
     "Where each row is of one of several series, rename the columns: 'unique_id' is the "
     "series, 'ds' the date and 'y' the value."
 )
-_NAMED = 5  # dates that a message names before it only counts
-_WEEK = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
-# Parts of a DateOffset that are no dates: they add up to a duration.
-_TIMES = {"hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"}
+_MAX_NAMED = 5  # A message names up to five steps, and counts further ones.
+_WEEKDAYS = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+# Units of a DateOffset that add up to a fixed duration; the others are calendar units.
+_CLOCK_UNITS = {"hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"}
 
 
 @dataclass(frozen=True, eq=False)
 class TimeIndex:
-    """A regular index as plain values, so that it can be stored and continued.
+    """A regular index of time as plain values, so that it can be stored and continued.
 
-    Position 0 is the first step. The index continues beyond its last step at its frequency.
+    Position 0 is the first step. The index continues after its last step at its frequency.
 
     Attributes
     ----------
@@ -61,46 +70,52 @@ class TimeIndex:
 
     @classmethod
     def of_positions(cls, n):
-        """The index of n steps without one: 0, 1, 2, ..."""
+        """Make the index 0, 1, ..., n - 1 of series without an index."""
         return cls("position", np.arange(n, dtype=np.int64), 1)
 
     @classmethod
-    def read(cls, index, *, like=None, what="y"):
-        """All steps from the first to the last of an index, which may lack some.
+    def read(cls, index, *, reference=None, what="y"):
+        """Make a TimeIndex of all steps from the first to the last of an index of pandas.
 
-        The frequency is that of another TimeIndex `like` it, if there is one.
+        Parameters
+        ----------
+        index : Index
+            Ascending; steps may lack between others.
+        reference : TimeIndex, default=None
+            An index with the same frequency; None infers the frequency.
+        what : str, default="y"
         """
         kind = kind_of(index, what)
-        if like is not None:
-            like.check_kind(index, what)
+        if reference is not None:
+            reference.check_kind(index, what)
         check_order(index, what)
-        freq = _frequency(kind, index, what) if like is None else like.freq
+        freq = _frequency(kind, index, what) if reference is None else reference.freq
         unit = index.unit if kind == "datetime" else ""
         tz = str(index.tz or "") if kind == "datetime" else ""
-        time = cls(kind, numbers_of(index).copy(), freq, unit, tz, index.name)
+        time = cls(kind, as_integers(index).copy(), freq, unit, tz, index.name)
         if kind == "datetime":
-            grid = _regular(index, time.offset, index[-1], what=what).as_unit(unit)
+            grid = _date_range(index, time.offset, index[-1], what=what).as_unit(unit)
         else:
             time = replace(time, values=time.values[:1])
-            grid = time.reaching(index[-1], what).index
-        wrong = index[~index.isin(grid)]
-        if len(wrong):
+            grid = time.extended_to(index[-1], what).index
+        off_grid = index[~index.isin(grid)]
+        if len(off_grid):
             raise ValueError(
                 f"{what} has an index that does not follow the frequency {time.freq!r} from "
-                f"{index[0]} on, such as {_name(wrong)}: {_of_zone(index)}resample it to "
-                f"regular steps. {FOLDS}"
+                f"{index[0]} on, such as {_list_steps(off_grid)}: {_time_zone_advice(index)}"
+                f"resample it to regular steps. {CV_ADVICE}"
             )
-        return replace(time, values=numbers_of(grid).copy())
+        return replace(time, values=as_integers(grid).copy())
 
     def __len__(self):
         return len(self.values)
 
     @property
     def index(self):
-        """The steps as an index of pandas, timestamps without their frequency."""
+        """The steps as an index of pandas; timestamps have no frequency there."""
         if self.kind == "datetime":
             return self._timestamps(self.values).rename(self.name)
-        return self.between(0, len(self))
+        return self.index_between(0, len(self))
 
     @property
     def offset(self):
@@ -111,15 +126,20 @@ class TimeIndex:
 
     @property
     def _step(self):
-        """Difference of neighbours among ordinals, or among whole numbers."""
+        """Difference of neighbouring `values` of periods, whole numbers or positions."""
         return self.offset.n if self.kind == "period" else self.freq
 
-    def between(self, start, stop):
-        """The steps from one position to before another, which may lie beyond the end."""
+    def index_between(self, start, stop):
+        """Return the steps from position `start` to before `stop` as an index of pandas.
+
+        The positions may lie beyond the last step.
+        """
         if self.kind == "datetime":
+            # Three stored steps before `start` determine how the index goes on.
             begin = max(0, min(start, len(self) - 1) - 1)
-            near = self._timestamps(self.values[begin : begin + 3])
-            index = _regular(near, self.offset, n=max(start, stop) - begin)[start - begin :]
+            first_steps = self._timestamps(self.values[begin : begin + 3])
+            n_steps = max(start, stop) - begin
+            index = _date_range(first_steps, self.offset, n=n_steps)[start - begin :]
             return index.as_unit(self.unit).rename(self.name)
         first, step = int(self.values[0]) if len(self) else 0, self._step
         numbers = range(first + step * start, first + step * stop, step)
@@ -129,146 +149,156 @@ class TimeIndex:
         return pd.RangeIndex(numbers, name=self.name)
 
     def extended(self, n, what="the index"):
-        """The same index with n further steps."""
+        """Append n steps."""
         if n <= 0:
             return self
         check_steps(f"{what} at frequency {self.freq!r}", len(self) + n)
-        later = numbers_of(self.between(len(self), len(self) + n))
-        return replace(self, values=np.concatenate([self.values, later]))
+        new_values = as_integers(self.index_between(len(self), len(self) + n))
+        return replace(self, values=np.concatenate([self.values, new_values]))
 
-    def reaching(self, last, what="the index"):
-        """The same index, with further steps up to one of any index."""
+    def extended_to(self, last, what="the index"):
+        """Append the steps up to `last`, a timestamp, period or whole number."""
         if self.kind == "datetime":
-            near = self._timestamps(self.values[-2:])
-            more = len(_regular(near, self.offset, last, what=what)) - len(near)
-        else:
-            more = (getattr(last, "ordinal", last) - int(self.values[-1])) // self._step
-        return self.extended(more, what)
+            last_steps = self._timestamps(self.values[-2:])
+            longer = _date_range(last_steps, self.offset, last, what=what)
+            return self.extended(len(longer) - len(last_steps), what)
+        difference = getattr(last, "ordinal", last) - int(self.values[-1])
+        return self.extended(difference // self._step, what)
 
     def find(self, index, what="X"):
-        """Positions of the entries of an index of this kind, in any order; -1 for no steps."""
-        there = index.notna()
-        if not there.any():
+        """Return the positions of the entries of an index of this kind, in any order.
+
+        Positions may lie after the last step. Entries that are no steps get a negative number.
+        """
+        is_present = index.notna()
+        if not is_present.any():
             return np.full(len(index), -1)
         if self.kind == "datetime":
-            longer = self.reaching(index.max(), what)
+            longer = self.extended_to(index.max(), what)
             return longer.index.get_indexer(index).astype(np.int64)
-        offsets = np.where(there, numbers_of(index), self.values[0] - 1) - self.values[0]
-        return np.where(offsets % self._step == 0, offsets // self._step, -1)
+        values = np.where(is_present, as_integers(index), self.values[0] - 1)
+        differences = values - self.values[0]
+        return np.where(differences % self._step == 0, differences // self._step, -1)
 
     def positions(self, index, what="X"):
-        """Positions of the entries of an index on this one, in any order; later ones too."""
+        """Return the positions of the entries of an index, or raise if some are no steps."""
         index = as_index(index)
         self.check_kind(index, what)
-        found = self.find(index, what)
-        if (found < 0).any():
+        found_positions = self.find(index, what)
+        is_unknown = found_positions < 0
+        if is_unknown.any():
             raise ValueError(
-                f"{what} has steps that the series, which begins at {self.between(0, 1)[0]} "
-                f"with frequency {self.freq!r}, does not have: {_name(index[found < 0])}. "
-                "Remove them, or fit a series that has them. " + FOLDS
+                f"{what} has steps that the series, which begins at "
+                f"{self.index_between(0, 1)[0]} with frequency {self.freq!r}, does not have: "
+                f"{_list_steps(index[is_unknown])}. Remove them, or fit a series that has "
+                f"them. {CV_ADVICE}"
             )
-        return found
+        return found_positions
 
     def name_steps(self, positions):
-        """Names of the first few of some steps, for a message."""
-        return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
+        """List the first few steps at some positions, for a message."""
+        index = self.index_between(0, int(np.max(positions)) + 1)
+        return _list_steps(index[np.asarray(positions)])
 
     def check_kind(self, index, what) -> None:
-        """Raise if an index is of another kind, zone or frequency of periods than this one."""
+        """Raise if an index differs in its kind, time zone or frequency of periods."""
         kind = kind_of(index, what)
-        alike = kind == self.kind or (kind, self.kind) == ("integer", "position")
+        agrees = kind == self.kind or (kind, self.kind) == ("integer", "position")
         if kind == "datetime":
-            alike &= (index.tz is None) == (self.tz == "")
+            agrees &= (index.tz is None) == (self.tz == "")
         elif kind == "period":
-            alike &= index.freqstr == self.freq
-        if not alike:
-            own, remedy = self.between(0, 0).dtype, "as by tz_localize, asfreq or to_timestamp"
+            agrees &= index.freqstr == self.freq
+        if not agrees:
+            dtype = self.index_between(0, 0).dtype
+            remedy = "as by tz_localize, asfreq or to_timestamp"
             if self.kind == "position":
-                own, remedy = "without index", "to rows that follow, as by to_numpy()"
+                dtype, remedy = "without index", "to rows that follow, as by to_numpy()"
             raise ValueError(
-                f"{what} has an index of dtype {index.dtype}, but the series are {own}: "
+                f"{what} has an index of dtype {index.dtype}, but the series are {dtype}: "
                 f"convert it, {remedy}."
             )
 
-    def refuse_gaps(self, step, what) -> None:
-        """Raise if steps lack between ascending positions."""
-        lost = np.setdiff1d(np.arange(step[0], step[-1] + 1), step)
-        if len(lost):
-            # Whole numbers may count rows, which are no steps.
+    def refuse_gaps(self, positions, what) -> None:
+        """Raise if ascending positions leave out a step between the first and the last."""
+        missing = np.setdiff1d(np.arange(positions[0], positions[-1] + 1), positions)
+        if len(missing):
+            # Whole numbers may count rows, which are no steps of time.
             advice = "If the index counts rows, make their dates the index, by set_index. "
-            advice = f"{advice}{OF_SERIES} " * (self.kind == "integer" and "[" not in what)
+            may_count_rows = self.kind == "integer" and "[" not in what
+            advice = f"{advice}{LONG_FORMAT_ADVICE} " * may_count_rows
             raise ValueError(
-                f"{what} has gaps in its index: {self.name_steps(lost)} missing at frequency "
-                f"{self.freq!r}. Pass missing='zero' where a step without a row is 0, or "
-                f"missing='interpolate' or missing='seasonal'. {advice}{FOLDS}"
+                f"{what} has gaps in its index: {self.name_steps(missing)} missing at "
+                f"frequency {self.freq!r}. Pass missing='zero' where a step without a row is "
+                f"0, or missing='interpolate' or missing='seasonal'. {advice}{CV_ADVICE}"
             )
 
     def _timestamps(self, values):
+        """Convert stored integers to timestamps in the time zone of the index."""
         index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
         return index.tz_localize("UTC").tz_convert(self.tz) if self.tz else index
 
 
-def clearest(indexes):
-    """The longest of several indexes, or all as one if it has no frequency but that of gaps."""
-    longest = max(indexes, key=len)
-    dated = isinstance(longest, pd.DatetimeIndex) and not longest.hasnans
-    if dated and inferred(longest) is None:
-        return longest.append(indexes).unique().sort_values()
-    return longest
-
-
 def kind_of(index, what):
-    """Kind of an index, as :class:`TimeIndex` has it: "datetime", "period" or "integer"."""
-    for kind, name in ((pd.DatetimeIndex, "datetime"), (pd.PeriodIndex, "period")):
-        if isinstance(index, kind):
-            return name
+    """Return the kind of an index, as in :class:`TimeIndex`, or raise if it is no time.
+
+    The kind is "datetime", "period" or "integer".
+    """
+    if isinstance(index, pd.DatetimeIndex):
+        return "datetime"
+    if isinstance(index, pd.PeriodIndex):
+        return "period"
     if pd.api.types.is_integer_dtype(index.dtype):
         return "integer"
-    wrong = index[index % 1 != 0] if index.dtype.kind == "f" else index
+    unreadable = index[index % 1 != 0] if index.dtype.kind == "f" else index
     raise ValueError(
-        f"{what} has {_name(wrong)} in its {index.name or 'index'!r}, of dtype {index.dtype}, "
-        "which cannot be read as a time: convert dates by pandas.to_datetime(index.map(str)), "
-        "with dayfirst=True if days come first, and numbers by pandas.to_numeric(index), or "
-        "number the steps by range(len(index))."
+        f"{what} has {_list_steps(unreadable)} in its {index.name or 'index'!r}, of dtype "
+        f"{index.dtype}, which cannot be read as a time: convert dates by "
+        "pandas.to_datetime(index.map(str)), with dayfirst=True if days come first, and "
+        "numbers by pandas.to_numeric(index), or number the steps by range(len(index))."
     )
 
 
 def as_index(index):
-    """An index, or a column, of steps: dates as such, also of text, and whole numbers."""
-    kind = index.dtype.kind
-    if kind == "M":  # timestamps of Arrow as well
+    """Convert an index or a column of steps to an index, with dates and whole numbers as such.
+
+    Dates may be text. What is neither a date nor a whole number stays as it is, so that an
+    error can name it.
+    """
+    dtype_kind = index.dtype.kind
+    if dtype_kind == "M":  # Timestamps of Arrow have this kind as well.
         return pd.DatetimeIndex(index)
-    if kind == "f" and (index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).all():
+    if dtype_kind == "f" and (index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).all():
         return pd.Index(index).astype(np.int64)
-    if kind != "O" or isinstance(index, pd.MultiIndex | pd.PeriodIndex):
+    if dtype_kind != "O" or isinstance(index, pd.MultiIndex | pd.PeriodIndex):
         return index if isinstance(index, pd.Index) else pd.Index(index)
     index = pd.Index(index.tolist(), name=index.name)
     # A text that does not begin with year and month may be a number.
-    text = index.inferred_type == "string" and index.str.match(r"\d{4}-\d\d").all()
-    with suppress(ValueError):  # what is no date stays, for an error that names it
-        if text or index.inferred_type == "date":
+    is_iso_text = index.inferred_type == "string" and index.str.match(r"\d{4}-\d\d").all()
+    with suppress(ValueError):
+        if is_iso_text or index.inferred_type == "date":
             dates = pd.to_datetime(index, format="ISO8601")
-            # Those of several zones have no common type in pandas 2.
+            # Dates of several time zones have no common type in pandas 2.
             return dates if isinstance(dates, pd.DatetimeIndex) else index
     return index
 
 
-def numbers_of(index):
-    """The entries of an index as whole numbers, as :class:`TimeIndex` keeps them."""
+def as_integers(index):
+    """Return the entries of an index as the whole numbers that :class:`TimeIndex` stores."""
     return index.asi8 if hasattr(index, "asi8") else index.to_numpy(np.int64)
 
 
 def check_order(index, what):
-    """Raise if an index lacks entries, or if these do not ascend."""
+    """Raise if an index lacks entries, or if the entries do not ascend."""
     if index.hasnans:
         raise ValueError(f"{what} has an index with missing entries (NaT): drop those rows.")
     refuse_repeated(index, what)
     if not index.is_monotonic_increasing:
-        later = 1 + int(np.flatnonzero(np.asarray(index[1:] < index[:-1]))[0])
+        is_earlier = np.asarray(index[1:] < index[:-1])
+        row = 1 + int(np.flatnonzero(is_earlier)[0])
         raise ValueError(
-            f"{what} has an index that is not sorted ({_name(index[[later]])} comes after "
-            f"{_name(index[[later - 1]])}): correct the times if they are mistyped, or sort by "
-            "time, as sort_index() does."
+            f"{what} has an index that is not sorted ({_list_steps(index[[row]])} comes after "
+            f"{_list_steps(index[[row - 1]])}): correct the times if they are mistyped, or "
+            "sort by time, as sort_index() does."
         )
 
 
@@ -277,122 +307,149 @@ def refuse_repeated(index, what):
     if not index.is_unique:
         repeated = index[index.duplicated()].unique()
         raise ValueError(
-            f"{what} has an index with duplicates, {_name(repeated)}: keep one row for each "
-            f"step of a series, as drop_duplicates or a mean by groupby do. {OF_SERIES}"
+            f"{what} has an index with duplicates, {_list_steps(repeated)}: keep one row for "
+            "each step of a series, as drop_duplicates or a mean by groupby do. "
+            f"{LONG_FORMAT_ADVICE}"
         )
 
 
 def _frequency(kind, index, what):
-    """The frequency of an index, as :class:`TimeIndex` has it."""
+    """Return the frequency of an index, as :class:`TimeIndex` stores it."""
     if kind == "period":
         return index.freqstr
     if kind == "integer":
-        # The usual step; the caller names entries that do not agree with it.
-        steps, counts = np.unique(np.diff(numbers_of(index)), return_counts=True)
-        return int(steps[counts.argmax()]) if len(steps) else 1
-    offset = inferred(index)
-    return _alias(_offset_with_gaps(index, what) if offset is None else offset)
+        # The most frequent difference; the caller names the entries that do not agree with it.
+        differences, counts = np.unique(np.diff(as_integers(index)), return_counts=True)
+        return int(differences[counts.argmax()]) if len(differences) else 1
+    offset = infer_offset(index)
+    return _storable(_infer_despite_gaps(index, what) if offset is None else offset)
 
 
-def _alias(offset):
-    """The alias of an offset, or itself if it has parameters that an alias lacks."""
-    if type(offset) is pd.DateOffset and offset.kwds and offset.kwds.keys() <= _TIMES:
+def _storable(offset):
+    """Return the alias of an offset, or the offset if it has parameters that no alias has.
+
+    Such parameters are holidays, for example.
+    """
+    if type(offset) is pd.DateOffset and offset.kwds and offset.kwds.keys() <= _CLOCK_UNITS:
         offset = to_offset(offset.n * pd.Timedelta(**offset.kwds))
-    options = dict(offset.kwds)
-    calendar = options.pop("calendar", None)
+    parameters = dict(offset.kwds)
+    calendar = parameters.pop("calendar", None)
     if calendar is not None:
-        # It may have a week of its own, which pandas does not store.
-        options["weekmask"] = " ".join(_WEEK[calendar.weekmask])
-        return type(offset)(offset.n, **options)
+        # The days of the week may be those of the calendar, which pandas does not store.
+        parameters["weekmask"] = " ".join(_WEEKDAYS[calendar.weekmask])
+        return type(offset)(offset.n, **parameters)
     with suppress(ValueError):
         if to_offset(offset.freqstr) == offset:
             return offset.freqstr
     return offset
 
 
-def inferred(index):
-    """The offset of timestamps, or of such without gaps; None if there is none."""
+def infer_offset(index):
+    """Return the offset of timestamps without gaps; None if no frequency fits."""
     if index.freq is not None or len(index) < 3:
         return index.freq
     days = index.tz_localize(None).normalize()
     with warnings.catch_warnings():
-        # pandas announces that the alias will be an offset, which is understood as well.
+        # pandas announces that it will return an offset in the place of the alias, which
+        # `to_offset` accepts as well.
         warnings.simplefilter("ignore")
-        # Steps that a change of clocks moved are regular by the days that they are on.
+        # Steps that a change of clocks moved are regular if only their dates are compared.
         freq = pd.infer_freq(index) or pd.infer_freq(days)
-    return _of_dates(days) if freq is None else to_offset(freq)
+    return _offset_of_days(days) if freq is None else to_offset(freq)
 
 
-def _of_dates(days):
-    """Offset of days that are the same in each month, or in each week; None for others."""
+def _offset_of_days(days):
+    """Return the offset of the same day of each month, or of some weekdays; None for others."""
     if not days.is_unique or not days.is_monotonic_increasing:
         return None
-    months, counts = 12 * days.year + days.month, np.bincount(days.day_of_week, minlength=7)
-    offset = pd.DateOffset(months=int(months[1] - months[0]))
-    if days.day.nunique() > 1:
+    if days.day.nunique() == 1:
+        months = 12 * days.year + days.month
+        offset = pd.DateOffset(months=int(months[1] - months[0]))
+    else:
+        counts = np.bincount(days.day_of_week, minlength=7)
         if counts[counts > 0].min() < 2:
             return None
-        offset = pd.offsets.CustomBusinessDay(weekmask=" ".join(_WEEK[counts > 0]))
+        offset = pd.offsets.CustomBusinessDay(weekmask=" ".join(_WEEKDAYS[counts > 0]))
     regular = pd.date_range(days[0], periods=len(days), freq=offset)
     return offset if regular.equals(days) else None
 
 
-def _offset_with_gaps(index, what):
-    """The offset of a stretch of timestamps, if all lie on its grid."""
+def _infer_despite_gaps(index, what):
+    """Return the offset of a stretch of timestamps without gaps, if it fits all timestamps.
+
+    Halves of the index are tried first, then quarters, and so on.
+    """
     n, size = len(index), len(index) // 2
     while size >= 3:
         for start in range(0, n - size + 1, size):
-            offset = inferred(index[start : start + size])
+            offset = infer_offset(index[start : start + size])
             if offset is None:
                 continue
-            grid = _regular(index, offset, index[-1], what=what)
+            grid = _date_range(index, offset, index[-1], what=what)
             if len(grid) <= 2 * n and index.isin(grid).all():
                 return offset
         size //= 2
     widest = int(np.diff(index.asi8).argmax())
     raise ValueError(
         f"{what} has timestamps of no frequency that can be inferred, such as "
-        f"{_name(index[:3])}, with the widest gap between {_name(index[widest : widest + 2])}: "
-        f"{_of_zone(index)}correct them if they are mistyped, pass them with a frequency by "
-        f"asfreq, or resample to regular steps. {FOLDS}"
+        f"{_list_steps(index[:3])}, with the widest gap between "
+        f"{_list_steps(index[widest : widest + 2])}: {_time_zone_advice(index)}correct them if "
+        "they are mistyped, pass them with a frequency by asfreq, or resample to regular "
+        f"steps. {CV_ADVICE}"
     )
 
 
 def check_steps(what, *shape):
-    """Raise MemoryError if so many steps do not fit, with all arrays that are made of them."""
+    """Raise MemoryError if `shape` numbers, with the arrays made of them, do not fit."""
     check_memory(what, (*shape, 16), "pass fewer steps, without a date far off, or longer ones")
 
 
-def _regular(index, offset, until=None, n=None, what="the index"):
-    """The timestamps of a frequency from the first of some on: until a moment, or so many."""
+def _date_range(index, offset, until=None, n=None, what="the index"):
+    """Return regular timestamps from the first entry of an index.
+
+    Parameters
+    ----------
+    index : DatetimeIndex
+        Its first entries tell the time zone and the time of day.
+    offset : DateOffset
+        Frequency.
+    until : Timestamp, default=None
+        Last moment; None if `n` is passed.
+    n : int, default=None
+        Number of timestamps.
+    what : str, default="the index"
+    """
     if until is not None and isinstance(offset, pd.offsets.Tick):
         n_steps = int(1e9 * (until.timestamp() - index[0].timestamp()) / offset.nanos)
         check_steps(f"{what} up to {until} at frequency {offset.freqstr!r}", n_steps)
     if index.tz is None:
         return pd.date_range(index[0], until, n, freq=offset)
-    # Days and longer go by the clock of the zone, shorter steps by that of UTC. What the clock
-    # skips is moved on to when it goes on, which is the only time of day that is later than
-    # others; of what it repeats the first is meant.
-    fixed = isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day)
-    zone = "UTC" if fixed else index.tz
-    clock = index.tz_convert(zone).tz_localize(None)
-    first, days = clock[0], clock.normalize()
-    if not (fixed or isinstance(offset, pd.offsets.BusinessHour)):
-        first = days[0] + (clock - days).min()
+    # Days and longer steps follow the local clock, shorter steps follow UTC. A time that the
+    # local clock skips is moved to the moment at which the clock goes on. It is the only time
+    # of day that is later than others. Of a time that the clock repeats the first is meant.
+    follows_utc = isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day)
+    zone = "UTC" if follows_utc else index.tz
+    clock_times = index.tz_convert(zone).tz_localize(None)
+    first, days = clock_times[0], clock_times.normalize()
+    if not (follows_utc or isinstance(offset, pd.offsets.BusinessHour)):
+        # The first entry may have been moved: the earliest time of day is the regular one.
+        first = days[0] + (clock_times - days).min()
     if until is not None:
         until = until.tz_convert(zone).tz_localize(None)
-    clock = pd.date_range(first, until, n, freq=offset)
-    found = clock.tz_localize(
-        zone, ambiguous=np.ones(len(clock), dtype=bool), nonexistent="shift_forward"
+    regular = pd.date_range(first, until, n, freq=offset)
+    timestamps = regular.tz_localize(
+        zone, ambiguous=np.ones(len(regular), dtype=bool), nonexistent="shift_forward"
     )
-    lost = clock.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").hasnans
-    # pandas knows no frequency of steps that were moved.
-    return pd.DatetimeIndex(found.tz_convert(index.tz), freq=None if lost else offset)
+    # pandas knows no frequency of timestamps that were moved.
+    were_moved = regular.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").hasnans
+    return pd.DatetimeIndex(
+        timestamps.tz_convert(index.tz), freq=None if were_moved else offset
+    )
 
 
-def _of_zone(index):
-    """Advice where times look like dates of a time zone in UTC; empty for others."""
-    # Days, or longer steps, have two times: that of summer and that of winter.
+def _time_zone_advice(index):
+    """Return advice if times look like dates of a time zone in UTC, otherwise an empty text."""
+    # Dates of a time zone, stored in UTC, have two times of day: in summer and in winter.
     if not isinstance(index, pd.DatetimeIndex) or len(set(index.time)) != 2:
         return ""
     if (index[-1] - index[0]) / (len(index) - 1) < pd.Timedelta(23, "h"):
@@ -404,44 +461,10 @@ def _of_zone(index):
     )
 
 
-def _name(index):
-    names = [str(entry) for entry in index[:_NAMED]]
+def _list_steps(index):
+    """List the first entries of an index for a message, and count the others."""
+    names = [str(entry) for entry in index[:_MAX_NAMED]]
     if all(name.endswith(_MIDNIGHT) for name in names):
         names = [name.removesuffix(_MIDNIGHT) for name in names]
-    more = len(index) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more else "")
-
-
-def is_date(X):
-    """True for a date, as text or as any of the objects for dates."""
-    return isinstance(X, str | datetime.date | np.datetime64 | pd.Period)
-
-
-def steps_until(time, date):
-    """Number of steps of an index that are not after a date, from its first step."""
-    # A text or a period stands for its end: "2024-06" and "2024" for that of the month and of
-    # the year, as in slices of pandas.
-    is_text = isinstance(date, str) and not _HAS_ZONE.match(date)
-    try:
-        if is_text and not date[:4].isdigit():
-            raise ValueError(date)  # days or months may come first
-        is_span = is_text or type(date) is datetime.date
-        last = pd.Period(date, None if is_text else "D") if is_span else date
-        last = last.end_time if isinstance(last, pd.Period) else pd.Timestamp(last)
-        if last is pd.NaT:
-            raise ValueError(last)
-    except ValueError as error:
-        raise ValueError(
-            f"X={date!r:.60} is not a date: pass one such as '2024-06'."
-        ) from error
-    if time.offset is None or (last.tz is not None and not time.tz):
-        wrong = "has a time zone, but the series have none: remove it by tz_localize(None)"
-        if time.offset is None:
-            wrong = "is a date, but the series have none: pass a number of steps"
-        raise ValueError(f"X={date!r} {wrong}.")
-    if time.kind == "period":
-        last = pd.Period(last, freq=time.freq)
-    elif last.tz is None and time.tz:
-        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
-    # Of any resolution.
-    return int((time.reaching(last, f"X={date!r}").index <= last).sum())
+    n_unnamed = len(index) - len(names)
+    return ", ".join(names) + (f" and {n_unnamed} more" if n_unnamed else "")

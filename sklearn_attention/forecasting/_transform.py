@@ -1,84 +1,120 @@
-"""The scale that forecasts are made on, without outliers, and bounds of what comes back."""
+"""The scale on which series are forecast: logarithms or not, outliers replaced, and bounds.
+
+The transformed scale is that of log(value + shift), or the original scale of the series. A
+`Transform` maps tables to the transformed scale (`encode`) and forecasts back (`decode`), where
+they are clipped to their bounds. `choose_transform` compares the errors of both scales.
+"""
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from .._blocks import evenly_spread
-from ._origins import PANEL, by_group
-from ._table import naive_scales
+from ._origins import PANEL
+from ._table import by_group, naive_scales
 
-# Series that logarithms are tried on.
-_MOST_TRIED = 50
-# Logarithms of what is not positive are those of this share of the least positive value.
+# The scale is chosen on at most this many series.
+_MAX_TRIED = 50
+# The logarithm of a value that is not positive is that of 0.1 times the smallest positive
+# value.
 _FLOOR = 0.1
-# What is added where there are zeros, or values below the first share of their median: a share
-# of the median of positive values.
+# If there are zeros, or values below 0.1 times their median, the shift is 0.2 times the median
+# of positive values.
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
-# Share of errors that forecasts of few series without logarithms have to save: on fourteen sets
-# errors are 0.989 of those without such a share, on fifteen others 1.000.
-_LEAST_SAVED = 0.02
-# Share of zeros from which on logarithms are not tried: means of them are far below the mean.
-_MOST_ZEROS = 0.05
+# Without logarithms, forecasts of a few series have to save 2 % of the error of forecasts with
+# logarithms: on fourteen sets errors are 0.989 of those without this margin, on fifteen others
+# 1.000.
+_MIN_SAVED = 0.02
+# With more than 5 % of zeros logarithms are not tried: means of logarithms are far below the
+# mean.
+_MAX_SHARE_OF_ZEROS = 0.05
+# A value is an outlier if it is as improbable as one in a million.
+_RARE = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """The scale that forecasts are made on, and the way back."""
+    """The scale on which series are forecast, and the way back to the original scale.
+
+    Attributes
+    ----------
+    log : bool
+        Whether the scale is log(value + shift).
+    shift : float
+    min_positive : float
+        Smallest positive value of the training series plus the shift. It is the floor of a
+        series without any positive value.
+    bounds : tuple or None
+        Lower and upper bound of forecasts, each of which may be None.
+    non_negative : ndarray of bool of shape (n_training_series,)
+        True for a training series without a negative value, whose forecasts are clipped at 0;
+        empty if the user passed bounds.
+    """
 
     log: bool = False
-    shift: float = 0.0  # is added before logarithms are taken
-    least: float = 1.0  # positive value of the training series, shifted
-    bounds: tuple | None = None  # of forecasts, None for an open end
-    # Training series (n_series,) without a negative value, whose forecasts have none either.
+    shift: float = 0.0
+    min_positive: float = 1.0
+    bounds: tuple | None = None
     non_negative: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     @classmethod
-    def within(cls, bounds, values):
-        """No other scale; bounds of training series, "auto" by their signs."""
+    def without_log(cls, bounds, observations):
+        """Keep the original scale; the bounds "auto" depend on the signs of training series."""
         if not isinstance(bounds, str):
             return cls(bounds=bounds)
-        return cls(non_negative=np.array([series.min() >= 0 for series in values]))
+        return cls(non_negative=np.array([values.min() >= 0 for values in observations]))
 
     def encode(self, table):
-        """A table on that scale, of which no step depends on later ones of its series."""
-        return (
-            table.with_values(list(map(self._logarithm, table.values))) if self.log else table
-        )
+        """Map the values of a table to the transformed scale.
+
+        No value depends on later values of its series.
+        """
+        if not self.log:
+            return table
+        logarithms = [self._logarithm(values) for values in table.observations]
+        return table.with_observations(logarithms)
 
     def _logarithm(self, values):
-        """Logarithms of a series, (n_steps,)."""
+        """Return log(values + shift) of one series.
+
+        The floor of values that are not positive is a tenth of the smallest positive value so
+        far.
+        """
         values = values + self.shift
         if not (values >= 0).any():
             raise ValueError(
                 "a series has only negative values, but the forecaster works on logarithms, "
                 "since no training series is negative: fit it with log=False."
             )
-        least = np.minimum.accumulate(np.where(values > 0, values, np.inf))
-        return np.log(np.maximum(values, _FLOOR * np.where(least < np.inf, least, self.least)))
+        min_so_far = np.minimum.accumulate(np.where(values > 0, values, np.inf))
+        min_positive = np.where(min_so_far < np.inf, min_so_far, self.min_positive)
+        return np.log(np.maximum(values, _FLOOR * min_positive))
 
-    def decode(self, values, origins):
-        """Forecasts (n_origins, ...) from those on that scale, at origins in the series."""
+    def decode(self, forecasts, origins):
+        """Map forecasts (n_origins, ...) back to the original scale, and clip them."""
         if self.log:
-            values = np.exp(np.minimum(values, 700.0)) - self.shift  # which is finite
-        return self.clip(values, origins)
+            # exp(700) is finite.
+            forecasts = np.exp(np.minimum(forecasts, 700.0)) - self.shift
+        return self.clip(forecasts, origins)
 
-    def clip(self, values, origins):
-        """Clip forecasts (n_origins, ...) in the units of the series to their bounds."""
+    def clip(self, forecasts, origins):
+        """Clip forecasts (n_origins, ...) on the original scale to their bounds."""
         if self.bounds is not None:
-            return np.clip(values, *self.bounds)
+            return np.clip(forecasts, *self.bounds)
         if not self.non_negative.any():
-            return values
-        # A further series is like those learned from if these are alike; one that has been
-        # negative is free from then on.
-        identity = origins.identity
-        like = np.where(identity >= 0, self.non_negative[identity], self.non_negative.all())
-        least = np.where(like & ~origins.been_negative(), 0.0, -np.inf)
-        return np.maximum(values, least.reshape(-1, *[1] * (values.ndim - 1)))
+            return forecasts
+        # A new series is non-negative if all training series are. The bound of a series ends
+        # with its first negative value.
+        training_index = origins.training_index
+        non_negative = np.where(
+            training_index >= 0, self.non_negative[training_index], self.non_negative.all()
+        )
+        lower = np.where(non_negative & ~origins.has_been_negative(), 0.0, -np.inf)
+        return np.maximum(forecasts, lower.reshape(-1, *[1] * (forecasts.ndim - 1)))
 
 
 def check_bounds(bounds):
-    """Refuse bounds that are not valid."""
+    """Raise if the parameter `bounds` is not valid."""
     if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
         return
     ends = () if isinstance(bounds, str) or np.ndim(bounds) == 0 else tuple(bounds)
@@ -89,15 +125,20 @@ def check_bounds(bounds):
         )
 
 
-def shift_of(values):
-    """Constant added to non-negative series before logarithms are taken."""
-    # 0 where they stay clear of zero: otherwise logarithms exaggerate differences between small
-    # values. Of many series it is 0 too, unless there are zeros.
-    flat = np.concatenate(values)
-    positive = flat[flat > 0]
-    tried = values if len(values) < PANEL else ()
-    near = any(series.min() < _NEAR_ZERO * np.median(series) for series in tried)
-    if len(positive) == 0 or (len(positive) == len(flat) and not near):
+def choose_shift(observations):
+    """Choose the constant that is added to non-negative series before their logarithm.
+
+    The shift is 0 if the series stay clear of zero. Otherwise logarithms would exaggerate
+    differences between small values. In a panel only zeros count as close to zero.
+    """
+    values = np.concatenate(observations)
+    positive = values[values > 0]
+    is_near_zero = False
+    if len(observations) < PANEL:
+        is_near_zero = any(
+            series.min() < _NEAR_ZERO * np.median(series) for series in observations
+        )
+    if len(positive) == 0 or (len(positive) == len(values) and not is_near_zero):
         return 0.0
     return float(_SHIFT * np.median(positive))
 
@@ -108,40 +149,42 @@ def choose_transform(table, log, plain, fit):
     Parameters
     ----------
     table : Table
-        On the original scale.
+        Series on the original scale.
     log : bool or "auto"
     plain : Transform
-        Without logarithms.
+        Transform without logarithms.
     fit : callable
-        ``fit(table)`` returns a Combination.
+        ``fit(table)`` fits candidates, and returns a Combination.
 
     Returns
     -------
     transform : Transform
     fitted : Combination or None
-        The one on this scale, if it was fitted to all series.
+        The combination on this scale, if it was fitted to all series.
     """
-    values, shift = table.values, shift_of(table.values)
-    flat = np.concatenate(values)
-    possible = flat.min() >= 0 and flat.any()
-    min_positive = (flat + shift).min(where=flat + shift > 0, initial=np.inf)
-    plain = replace(plain, shift=shift, least=float(min_positive))
+    observations, shift = table.observations, choose_shift(table.observations)
+    values = np.concatenate(observations)
+    is_possible = values.min() >= 0 and values.any()
+    shifted = values + shift
+    min_positive = shifted.min(where=shifted > 0, initial=np.inf)
+    plain = replace(plain, shift=shift, min_positive=float(min_positive))
     logarithms = replace(plain, log=True)
     if log != "auto":
-        if log and not possible:
+        if log and not is_possible:
             raise ValueError(
                 f"log=True is for series that are not negative, nor all 0, but the least "
-                f"value is {flat.min()}: pass log='auto', or add a constant to the series."
+                f"value is {values.min()}: pass log='auto', or add a constant to the series."
             )
         return (logarithms if log else plain), None
-    # Of series that never change, logarithms have a size that depends on the unit.
-    changes = any(np.ptp(series) > 0 for series in values)
-    if not (possible and changes) or (flat == 0).mean() > _MOST_ZEROS:
+    # Logarithms of constant series have a size that depends on the unit of the series.
+    has_changes = any(np.ptp(series) > 0 for series in observations)
+    if not (is_possible and has_changes) or (values == 0).mean() > _MAX_SHARE_OF_ZEROS:
         return plain, None
-    # Absolute errors are least at the median, which of counts with zeros is below the mean.
-    power = 1 if flat.min() > 0 else 2
-    rows = evenly_spread(np.arange(len(values)), _MOST_TRIED)
-    sample = table.take(rows)
+    # The median, which has the smallest mean absolute error, is below the mean for counts with
+    # zeros. Their errors are squared.
+    power = 1 if values.min() > 0 else 2
+    chosen = evenly_spread(np.arange(len(observations)), _MAX_TRIED)
+    sample = table.take_series(chosen)
     results = []
     for transform in (plain, logarithms):
         fitted = fit(transform.encode(sample))
@@ -149,39 +192,49 @@ def choose_transform(table, log, plain, fit):
             return logarithms, None
         origins = replace(fitted.validation.tests, table=sample)
         residuals = transform.decode(fitted.held_out, origins) - origins.targets()
-        scaled = np.abs(residuals / naive_scales(sample.values)[origins.series, None])
+        scaled = np.abs(residuals / naive_scales(sample.observations)[origins.series, None])
         error = np.nanmean(scaled**power)
-        error *= 1.0 if transform.log or len(values) >= PANEL else 1 + _LEAST_SAVED
-        results.append((error, transform, fitted if len(rows) == len(values) else None))
+        if not transform.log and len(observations) < PANEL:
+            error *= 1 + _MIN_SAVED
+        fitted_to_all = fitted if len(chosen) == len(observations) else None
+        results.append((error, transform, fitted_to_all))
     return min(results, key=lambda result: result[0])[1:]
 
 
-# How improbable a value has to be to be replaced: one in so many.
-_RARE = 1e6
-
-
 def damped(table):
-    """A table in which no value is far outside of the range of those before it."""
+    """Replace outliers in the series of a table, each by what is known before it."""
     value = table.value.copy()
     for length, series in by_group(table.lengths):
-        rows = table.first[series][:, None] + np.arange(length)
+        rows = table.first_rows[series][:, None] + np.arange(length)
         value[rows] = without_outliers(value[rows])
     return replace(table, value=value)
 
 
 def without_outliers(values):
-    """Series (n_series, n_steps), values far outside the range so far replaced by the last."""
-    # Far is farther than c^(1/n) times that range, after n values: it is narrower than it
-    # should be by such a factor with a probability of about 1 / c. A replaced value extends the
-    # range of the next ones, so that of a shift of the level only the first step is replaced. A
-    # step without change takes one from n, so neither steps between plateaus nor counts that
-    # are mostly 0 are replaced.
-    later = values[:, 2:]
-    changes = np.where(values[:, 1:-1] == values[:, :-2], -1.0, 1.0).cumsum(axis=1)
-    low, high = (f.accumulate(values, axis=1)[:, 1:-1] for f in (np.minimum, np.maximum))
-    with np.errstate(over="ignore"):  # beyond the largest numbers there is nothing
-        factor = np.where(changes > 0, _RARE ** (1 / np.maximum(changes, 1)), np.inf)
+    """Replace values far outside of the range of all earlier values by the last value.
+
+    A value is an outlier if it is farther from the range than c^(1/n) times the width of the
+    range, after n values: by chance the range is too narrow by this factor with a probability
+    of about 1 / c. A replaced value extends the range for later ones. So only the first step of
+    a shift of the level is replaced.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_series, n_steps)
+
+    Returns
+    -------
+    values : ndarray of shape (n_series, n_steps)
+    """
+    previous, later = values[:, 1:-1], values[:, 2:]
+    # A step without change takes one from n. So neither steps between plateaus nor counts that
+    # are mostly 0 are outliers.
+    n = np.where(previous == values[:, :-2], -1.0, 1.0).cumsum(axis=1)
+    low = np.minimum.accumulate(values, axis=1)[:, 1:-1]
+    high = np.maximum.accumulate(values, axis=1)[:, 1:-1]
+    with np.errstate(over="ignore"):  # An infinite width has no outliers.
+        factor = np.where(n > 0, _RARE ** (1 / np.maximum(n, 1)), np.inf)
         width = np.where(high > low, high - low, 1.0) * factor
-        far = (later > high + width) | (later < low - width)
-    later = np.where(far, values[:, 1:-1], later)
+        is_outlier = (later > high + width) | (later < low - width)
+    later = np.where(is_outlier, previous, later)
     return np.concatenate([values[:, :2], later], axis=1)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from .._column_stats import mean_and_scale
 from ..training._fit_network import FittedNetwork, fit_network
 from ._ridges import WindowRidge
-from ._table import deviations, means
+from ._table import means, stds
 
 # Fewest windows on which a transformer is trained in addition to other candidates.
 _FEWEST_WINDOWS = 100
@@ -33,16 +33,16 @@ class Scaling:
         """Measured before the last of some origins in each series."""
         table = origins.table
         ends = np.ones(len(table), dtype=np.int64)
-        np.maximum.at(ends, origins.series, origins.known)
-        past = [values[:end] for values, end in zip(table.values, ends, strict=True)]
+        np.maximum.at(ends, origins.series, origins.n_known)
+        past = [values[:end] for values, end in zip(table.observations, ends, strict=True)]
         rows = np.flatnonzero(table.step - table.starts[table.series] < ends[table.series])
         center, scale = mean_and_scale(table.features[rows])
-        return cls(lookback, means(past), deviations(past), center, scale)
+        return cls(lookback, means(past), stds(past), center, scale)
 
     def units(self, origins):
         """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
-        level = origins.units(self.level, means)
-        return np.column_stack([level, origins.units(self.unit, deviations)])
+        level = origins.series_units(self.level, means)
+        return np.column_stack([level, origins.series_units(self.unit, stds)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +72,10 @@ class TransformerCandidate:
         Without a network, and NaN, where too little came before.
         """
         origins, tests = validation.origins, validation.tests
-        before = origins.known + origins.horizon <= validation.earliest()[origins.series]
-        origins = origins.take(before & (origins.known >= self.lookback))
+        before = (
+            origins.n_known + origins.horizon <= validation.first_test_step()[origins.series]
+        )
+        origins = origins.take(before & (origins.n_known >= self.lookback))
         if len(origins) < _FEWEST_WINDOWS:
             return self, np.full((len(tests), 1, origins.horizon), np.nan)
         ridge, _ = WindowRidge(self.lookback).fit(validation)
@@ -112,8 +114,8 @@ class TransformerCandidate:
                 ForecastNetwork, shape, settings, loss, n, report=report,
                 n_tokens=-(-self.lookback // shape["patch_length"]),
                 attributes=lambda network: self.attributes(replace(learned, network=network)),
-                data=[*map(np.asarray, vars(scaling).values()), origins.series, origins.known,
-                      *origins.table.values],
+                data=[*map(np.asarray, vars(scaling).values()), origins.series, origins.n_known,
+                      *origins.table.observations],
             )  # fmt: skip
         return replace(learned, network=network)
 
@@ -150,7 +152,7 @@ class TransformerCandidate:
             "lookback": self.lookback,
             "horizon": origins.horizon,
             "n_past": 0 if features is None else features.shape[2],
-            "n_future": len(origins.table.known),
+            "n_future": len(origins.table.future_columns),
             "patch_length": int(patch_length),
             "center": architecture.instance_norm,
             "relative": self.ridge is not None,

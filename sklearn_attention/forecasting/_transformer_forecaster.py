@@ -30,12 +30,12 @@ from ._combination import (
 )
 from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
-from ._forms import in_library
-from ._origins import Forecasts, Origins, choose_lookback, disagreement, least_length
+from ._forms import to_library
+from ._origins import Forecasts, Origins, ensemble_mad
 from ._panel_ridge import PanelRidge
 from ._panels import over_groups
 from ._ridges import WindowRidge
-from ._season import seasons_of
+from ._season import choose_lookback, list_seasons, min_series_length
 from ._stored_forms import STORED_FORMS
 from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
@@ -288,7 +288,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         origins, plain, series = self._ends(X, history)
         found, parts = self._forecasts(origins), []
         names = np.array(self.combined_.names, dtype=object)
-        every = self.transform_.decode(found.every, plain)
+        every = self.transform_.decode(found.candidate_forecasts, plain)
         for name, weights, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-weights, kind="stable")[: np.sum(weights > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self._at_once + 1))
@@ -297,20 +297,20 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             if len(series) > 1 or self.observed_.form.named_rows:
                 part.insert(0, "series", [name] * len(part))
             parts.append(part)
-        return in_library(pd.concat(parts, ignore_index=True), self.observed_.form.library)
+        return to_library(pd.concat(parts, ignore_index=True), self.observed_.form.library)
 
     @property
     def candidate_weights_(self):
         """Weights at the end of each training series; frame (n_series, n_candidates)."""
         self._require_candidates("candidate_weights_")
-        is_training = self.observed_.identity >= 0
+        is_training = self.observed_.training_index >= 0
         names = self.observed_.names[: is_training.sum()]
-        weights = self.combined_.weights[self.observed_.identity[is_training]]
+        weights = self.combined_.weights[self.observed_.training_index[is_training]]
         if self.attention_ is not None:
             table, _ = self._aligned(self.observed_)
             ends = Origins.at_ends(self._encoded(table), self._at_once)
             ends = ends.take(np.flatnonzero(is_training))
-            weights = Forecasts.at(ends, self.combined_.on(self.device)).weights
+            weights = Forecasts.from_candidates(ends, self.combined_.on(self.device)).weights
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(weights, index=index, columns=self.combined_.names)
 
@@ -362,7 +362,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return self.horizon_ if self.horizon_ <= length else max(1, (length - 2) // 2)
 
     def _learn(self, table, report):
-        self.seasons_, self.correction_ = seasons_of(table, self.season_length), None
+        self.seasons_, self.correction_ = list_seasons(table, self.season_length), None
         lookback = None if self.lookback == "auto" else int(self.lookback)
         sizes = table, self._at_once, self.seasons_, lookback
         kinds, with_features, unable = self._usable_kinds(sizes)
@@ -386,7 +386,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 validation, held_out, Classical(self.seasons_[0]),
                 check_random_state(self.random_state),
             )  # fmt: skip
-        forecasts = Forecasts(validation.tests, held_out, disagreement(fitted.every))
+        forecasts = Forecasts(validation.tests, held_out, ensemble_mad(fitted.every))
         self.calibration_ = Calibration.fit(
             forecasts, block=validation.block, season_length=self.season_length_
         )
@@ -416,7 +416,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 f"candidates={self.candidates!r} use none of the {self.n_features_in_} "
                 "features of X: add 'features', 'trees' or 'transformer'."
             )
-        n_known = len(sizes[0].known)
+        n_known = len(sizes[0].future_columns)
         unable = [
             kind
             for kind in kinds
@@ -472,7 +472,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _new_transformer(self, length, task, with_features, alone):
         """Make the transformer, not trained yet; None if it is no candidate."""
-        is_auto, min_length = isinstance(self.candidates, str), least_length(self._at_once)
+        is_auto, min_length = isinstance(self.candidates, str), min_series_length(self._at_once)
         min_length = max(_MIN_STEPS_OF_TRANSFORMER, min_length) if is_auto else min_length
         if not alone and ("transformer" not in with_features or length < min_length):
             return None
@@ -484,7 +484,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _forecasts(self, origins, levels=None):
         combined = self.combined_.on(self.device)
-        forecasts = Forecasts.at(origins, combined, full=levels is not None)
+        forecasts = Forecasts.from_candidates(origins, combined, full=levels is not None)
         if self.correction_ is None:
             return forecasts
         return replace(forecasts, mean=self.correction_.forecast(origins, forecasts.mean))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._stacking import fit_trees, predict_scores
-from ._origins import Origins, chunks, golden_fractions, held_out, spread_over_phases
-from ._table import deviations, means, positions
+from ._origins import Origins, out_of_fold_forecasts
+from ._table import chunks, golden_fractions, means, positions, spread_over_phases, stds
 
 # The number of trees is a twentieth of the number of rows, within 50 and 200. The learning rate
 # is 24 by the number of trees, and at most 0.2.
@@ -56,7 +56,7 @@ class Trees:
         first = learn(0)
         if first.fitted is None:
             return self, None
-        return replace(self, trial=(learn, n_parts, first)), held_out(
+        return replace(self, trial=(learn, n_parts, first)), out_of_fold_forecasts(
             lambda block: self if block % _PARTS else first, validation
         )
 
@@ -68,22 +68,26 @@ class Trees:
         else:
             learn, n_parts, first = self.trial
         parts = [first, *map(learn, range(1, n_parts))]
-        return learn(None), held_out(lambda block: parts[block % _PARTS], validation)
+        return learn(None), out_of_fold_forecasts(
+            lambda block: parts[block % _PARTS], validation
+        )
 
     def _learner(self, validation):
         """A function that learns from all but a part of the blocks, and the number of parts."""
         table, horizon = validation.origins.table, validation.origins.horizon
-        several = [len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.known]
+        several = [
+            len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.future_columns
+        ]
         blank = replace(
             self, dated=calendar_of(table.time, 2).size > 0,
-            averaged=table.known[np.array(several, dtype=bool)],
-            level=means(table.values), unit=deviations(table.values),
+            averaged=table.future_columns[np.array(several, dtype=bool)],
+            level=means(table.observations), unit=stds(table.observations),
             drifts=self._drifts(table), trial=None,
         )  # fmt: skip
         series, step, ahead = _rows_of(table, horizon)
         columns, level, unit = blank._columns(Origins(table, series, step - ahead, 1), ahead)
-        aim = (table.value[table.first[series] + step] - level) / unit
-        block = validation.within(series, step)
+        aim = (table.value[table.first_rows[series] + step] - level) / unit
+        block = validation.in_blocks(series, step)
 
         def learn(part):
             apart = slice(None) if part is None else ~block[:, part::_PARTS].any(axis=1)
@@ -125,7 +129,7 @@ class Trees:
     def _drifts(self, table):
         """True if levels drift."""
         m, around, apart = self._steps[0], 0.0, 0.0
-        for values, unit in zip(table.values, deviations(table.values), strict=True):
+        for values, unit in zip(table.observations, stds(table.observations), strict=True):
             sums = np.cumsum(np.append(0.0, values - values.mean()))
             if len(values) > m:
                 missed = values[m:] - values.mean() - (sums[m:-1] - sums[: -m - 1]) / m
@@ -143,15 +147,18 @@ class Trees:
 
         An origin for each row, `ahead` (n,) is counted from 0.
         """
-        table, series, known = origins.table, origins.series, np.maximum(origins.known, 1)
-        step, sums = origins.known + ahead, _sums(table, table.value[:, None])
+        table, series, known = origins.table, origins.series, np.maximum(origins.n_known, 1)
+        step, sums = origins.n_known + ahead, _sums(table, table.value[:, None])
 
         def at(steps):
-            values = table.value[table.first[series] + np.maximum(steps, 0)]
+            values = table.value[table.first_rows[series] + np.maximum(steps, 0)]
             return np.where(steps >= 0, values, np.nan)
 
         lately = [_mean_before(table, sums, series, known, m)[:, 0] for m in self._steps]
-        level, unit = origins.units(self.level, means), origins.units(self.unit, deviations)
+        level, unit = (
+            origins.series_units(self.level, means),
+            origins.series_units(self.unit, stds),
+        )
         level, last = lately[0] if self.drifts else level, at(known - 1)
         own = [*lately, last]
         for m in self._steps:
@@ -162,12 +169,12 @@ class Trees:
             place = table.starts[series] + step
             columns.append(calendar_of(table.time, place.max(initial=0) + 1)[place])
         if table.n_features:
-            unknown = np.setdiff1d(np.arange(table.n_features), table.known)
+            unknown = np.setdiff1d(np.arange(table.n_features), table.future_columns)
             then = table.features[table.feature_rows(series, step)]
             now = table.features[table.feature_rows(series, known - 1)]
-            columns += [then[:, table.known], now[:, unknown]]
+            columns += [then[:, table.future_columns], now[:, unknown]]
             sums = _sums(table, table.features[:, self.averaged])
-            end = np.minimum(step, table.counts[series] - 1) + 1
+            end = np.minimum(step, table.row_counts[series] - 1) + 1
             columns += [_mean_before(table, sums, series, end, m) for m in self._steps]
         return np.concatenate(columns, axis=1), level, unit
 
@@ -179,7 +186,7 @@ def calendar_of(time, n):
     # take an hour.
     if time.kind not in ("datetime", "period") or not len(time):
         return np.empty((n, 0))
-    index = time.between(0, n)
+    index = time.index_between(0, n)
     index = index.to_timestamp() if time.kind == "period" else index
     length = (index[-1] - index[0]).total_seconds() / max(1, n - 1)
     angle = 2 * np.pi * index.day_of_year / 365.25
@@ -207,13 +214,13 @@ def _rows_of(table, horizon):
 def _sums(table, columns):
     """Sums of columns from the first step of a series up to each row."""
     # Of one series after the other, so that none depends on the others, not even by rounding.
-    spans = zip(table.first, table.first + table.counts, strict=True)
+    spans = zip(table.first_rows, table.first_rows + table.row_counts, strict=True)
     parts = [np.cumsum(columns[start:stop], axis=0) for start, stop in spans]
     return np.concatenate(parts) if parts else columns
 
 
 def _mean_before(table, sums, series, end, m):
     """Means (n_rows, n_columns) over up to m steps of series before some, by sums of them."""
-    begin, first = np.maximum(end - m, 0), table.first[series]
+    begin, first = np.maximum(end - m, 0), table.first_rows[series]
     earlier = np.where((begin > 0)[:, None], sums[first + np.maximum(begin - 1, 0)], 0.0)
     return (sums[first + end - 1] - earlier) / (end - begin)[:, None]

@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
-from ._origins import held_out, spread_over_phases
-from ._table import naive_scales
+from ._origins import out_of_fold_forecasts
+from ._table import naive_scales, spread_over_phases
 
 # At most so many windows are learned from.
 _MOST_WINDOWS = 10_000
@@ -31,21 +31,21 @@ class WindowRegressor:
     def fit(self, validation):
         """Learn, and forecast validation origins by clones learned apart from them."""
         origins = validation.origins
-        origins = origins.take(origins.known >= self.lookback)
+        origins = origins.take(origins.n_known >= self.lookback)
         origins = origins.take(spread_over_phases(len(origins), _MOST_WINDOWS))
-        unit = naive_scales(origins.table.values)
+        unit = naive_scales(origins.table.observations)
         blank = replace(self, fitted=None, unit=unit)
 
         def learn(block):
-            out = validation.overlapping(origins.series, origins.known, block)
+            out = validation.overlapping(origins.series, origins.n_known, block)
             return blank._learned(origins.take(~out))
 
-        return blank._learned(origins), held_out(learn, validation)
+        return blank._learned(origins), out_of_fold_forecasts(learn, validation)
 
     def forecast(self, origins):
         """Forecasts (n_origins, 1, horizon); NaN where a series is too short."""
         found = np.full((len(origins), 1, origins.horizon), np.nan)
-        whole = np.flatnonzero(origins.known >= self.lookback)
+        whole = np.flatnonzero(origins.n_known >= self.lookback)
         if self.fitted is not None and len(whole):
             windows, level, unit = self._windows(origins.take(whole))
             ahead = np.reshape(self.fitted.predict(windows), (len(whole), -1))
@@ -65,7 +65,7 @@ class WindowRegressor:
         return replace(self, fitted=regressor.fit(windows, aims))
 
     def _windows(self, origins):
-        past, unit = origins.past(self.lookback), origins.units(self.unit)[:, None]
+        past, unit = origins.past(self.lookback), origins.series_units(self.unit)[:, None]
         return (past - past[:, -1:]) / unit, past[:, -1:], unit
 
 

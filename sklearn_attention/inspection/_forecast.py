@@ -10,7 +10,7 @@ import pandas as pd
 
 from .._frames import to_pandas
 from .._validation import check_positive, check_probabilities
-from ..forecasting._forms import dated, is_tidy, read_series
+from ..forecasting._forms import is_tidy, pandas_if_dated, read_series
 from ._pipelines import check_fitted, unfit
 from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, COLORS, GREY, INK, ORANGE, Display, write_dates
@@ -196,10 +196,10 @@ def _draw_effects(ax, effects):
 
 def _happened(y, panel, place, index):
     """Actual values of a series of a table, at plain times."""
-    y, name = dated(y), panel.names[place]
+    y, name = pandas_if_dated(y), panel.names[place]
     if isinstance(y, dict) or is_tidy(y) or isinstance(getattr(y, "index", 0), pd.MultiIndex):
-        table = read_series(y, onto=panel, missing="interpolate")
-        if table.counts[place]:
+        table = read_series(y, earlier=panel, missing="interpolate")
+        if table.row_counts[place]:
             return _observed(table, place)
         raise ValueError(
             f"y has no values of the series {name!r}: pass a y that contains them."
@@ -225,8 +225,8 @@ def _happened(y, panel, place, index):
 
 
 def _observed(panel, place):
-    start, values = panel.starts[place], panel.values[place]
-    return pd.Series(values, plain_times(panel.time.between(start, start + len(values))))
+    start, values = panel.starts[place], panel.observations[place]
+    return pd.Series(values, plain_times(panel.time.index_between(start, start + len(values))))
 
 
 def _analogs(forecaster, X, panel, place, k):
@@ -243,7 +243,7 @@ def _analogs(forecaster, X, panel, place, k):
         name = panel.names[place]
         table = table[(table["series"] == name) & (table["analog"] == name)]
     series, times = _observed(panel, place), panel.time
-    ends = plain_times(times.between(0, len(times))).get_indexer(
+    ends = plain_times(times.index_between(0, len(times))).get_indexer(
         plain_times(pd.Index(table["time"]))
     )
     found, before = [], forecaster.lookback_

@@ -27,8 +27,8 @@ def forecast_of(told, panel, place):
     """
     name, several = panel.names[place], len(panel.names) > 1
     if isinstance(told, np.ndarray):
-        end = panel.starts[place] + len(panel.values[place])
-        index = panel.time.between(end, end + len(told))
+        end = panel.starts[place] + len(panel.observations[place])
+        index = panel.time.index_between(end, end + len(told))
         told = pd.DataFrame(told[..., place] if several else told, index)
     elif panel.form.kind == "tidy":
         rows = told if panel.form.single else told[told["unique_id"] == name]

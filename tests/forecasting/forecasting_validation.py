@@ -20,13 +20,13 @@ def make_walks(lengths, season=6, seed=0):
 
 def make_validation_of(series, horizon=4, lookback=5):
     """Training with validation origins in five blocks."""
-    return Validation.of(Table.of(series), horizon, lookback)
+    return Validation.from_table(Table.from_arrays(series), horizon, lookback)
 
 
 def unknown_twins(table):
     """Series that were not learned from, a thousand times as large and shifted."""
-    twins = replace(table, identity=np.full(len(table), -1))
-    return twins.with_values([1000 * own - 5 for own in table.values])
+    twins = replace(table, training_index=np.full(len(table), -1))
+    return twins.with_observations([1000 * own - 5 for own in table.observations])
 
 
 def overlapping_rows(validation, series, block):
@@ -34,12 +34,14 @@ def overlapping_rows(validation, series, block):
     horizon = validation.origins.horizon
     own = (validation.tests.series == series) & (validation.block == block)
     forecast = {
-        step for known in validation.tests.known[own] for step in range(known, known + horizon)
+        step
+        for known in validation.tests.n_known[own]
+        for step in range(known, known + horizon)
     }
     if forecast:  # a block is one stretch of time
         forecast = set(range(min(forecast), max(forecast) + 1))
     return [
         known
-        for known in validation.origins.known[validation.origins.series == series]
+        for known in validation.origins.n_known[validation.origins.series == series]
         if forecast & set(range(known, known + horizon))
     ]

@@ -24,7 +24,7 @@ KERNELS["product"] = ProductKernel([(f"c{i}", "gaussian", [i]) for i in range(LO
 
 def make(lengths=(40, 60, 12)):
     rng = np.random.default_rng(0)
-    return Table.of([rng.normal(size=n).cumsum() for n in lengths])
+    return Table.from_arrays([rng.normal(size=n).cumsum() for n in lengths])
 
 
 def fit(kernel="gaussian", bandwidth=1.0, pooled=True, normalize=None):
@@ -40,7 +40,9 @@ def fit(kernel="gaussian", bandwidth=1.0, pooled=True, normalize=None):
 )
 def test_forecasts_are_averages_by_attention(kernel, bandwidth):
     analogs, table = fit(kernel, bandwidth)
-    origins = Origins.at_ends(table, HORIZON).at(np.array([2, 0, 1]), np.array([12, 17, 55]))
+    origins = Origins.at_ends(table, HORIZON).at_steps(
+        np.array([2, 0, 1]), np.array([12, 17, 55])
+    )
     keys = analogs.windows(origins).keys + 0.3
     options = {"bandwidth": analogs.bandwidth, "empty": "nearest"}
     weights = attention_weights(keys, analogs.keys, analogs.kernel, **options)
@@ -66,7 +68,7 @@ def test_the_nearest_windows_count_where_none_has_weight():
 
 def test_own_windows_are_those_of_the_series_if_there_are_enough():
     analogs, table = fit(pooled=False)
-    origins = Origins.at_ends(table, HORIZON).at(
+    origins = Origins.at_ends(table, HORIZON).at_steps(
         np.array([1, 2, 0, 1]), np.array([60, 12, 40, 30])
     )
     found = {tuple(rows): analogs.series[memory] for rows, memory in analogs.memories(origins)}
@@ -146,7 +148,7 @@ def test_standardized_windows_of_a_small_series_are_forecast_as_those_of_a_large
 def test_errors_of_lookbacks_are_in_the_unit_of_the_shortest_windows():
     """Every window is predicted from those that share no step to forecast with it."""
     values = np.random.default_rng(2).normal(size=50) + np.sin(np.arange(50))
-    origins = Origins.within(Table.of([values]), HORIZON, 3)
+    origins = Origins.within(Table.from_arrays([values]), HORIZON, 3)
     kernel, expected = as_kernel("gaussian"), []
     unit = lag_matrix(values[3:], 3, HORIZON)[0].std(axis=1, keepdims=True)
     # All windows vary enough to be compared.
@@ -170,14 +172,14 @@ def test_windows_are_predicted_from_the_first_memory_with_enough_of_their_series
     memories = [(origins.take(origins.series == i), 15) for i in (0, 1)] + [(origins, 1)]
     predicted = []
     for queries, memory, apart in left_out(origins, memories):
-        for row, (i, known) in enumerate(zip(queries.series, queries.known, strict=True)):
+        for row, (i, known) in enumerate(zip(queries.series, queries.n_known, strict=True)):
             # Series begin at the same step.
-            may = np.abs(memory.known - known) >= HORIZON
+            may = np.abs(memory.n_known - known) >= HORIZON
             np.testing.assert_array_equal(apart[row], may)
             own = {i} if i == 0 else {0, 1, 2}
             assert set(memory.series) == own
             predicted.append((i, known))
-    assert sorted(predicted) == sorted(zip(origins.series, origins.known, strict=True))
+    assert sorted(predicted) == sorted(zip(origins.series, origins.n_known, strict=True))
 
 
 def test_many_windows_are_remembered_evenly_over_time_and_phases():
@@ -200,7 +202,7 @@ def test_windows_before_a_jump_are_no_analogs():
     rng = np.random.default_rng(0)
     values = np.r_[0.01 * rng.normal(size=60), 5 + 0.01 * rng.normal(size=40)]
     analogs = Analogs(6, KERNELS["gaussian"], "standard", np.ones(1))
-    known = analogs.comparable(Origins.within(Table.of([values]), 4, 6)).known
+    known = analogs.comparable(Origins.within(Table.from_arrays([values]), 4, 6)).n_known
     # What follows 57 to 60 steps has the jump in it, and these windows do not.
     assert not set(range(57, 61)) & set(known)
     assert set(range(10, 57)) <= set(known)
@@ -247,17 +249,19 @@ def test_values_are_relative_to_the_share_of_the_last_deviation_with_least_error
 @pytest.mark.parametrize("normalize", ["standard", "seasonal", "standard_seasonal"])
 def test_the_last_deviation_is_that_from_the_level_and_the_last_season(normalize):
     values, season, known = make_values(60), 5, 40
-    origins = Origins.within(Table.of([values]), 3, 10).at(np.array([0]), np.array([known]))
+    origins = Origins.within(Table.from_arrays([values]), 3, 10).at_steps(
+        np.array([0]), np.array([known])
+    )
     options = (origins, 10, normalize, 1.0, season, 0.6)
-    plain = Windows.before(*options)
-    moved = Windows.before(*options, last_share=np.array([1.0, 0.5, 0.0]))
+    plain = Windows.at_origins(*options)
+    moved = Windows.at_origins(*options, last_share=np.array([1.0, 0.5, 0.0]))
     past, steps = values[:known], np.arange(3)
     level = past[-10:].mean() if normalize == "standard" else past[-season:].mean()
     unit = past[-10:].std() if "standard" in normalize else 1.0
     # The last value is expected to differ from the level as the one a season before.
     expected = level if normalize == "standard" else level + 0.6 * (past[-1 - season] - level)
     deviation = past[-1] - expected
-    assert plain.deviation[0, 0] == pytest.approx(deviation / unit)
+    assert plain.last_deviation[0, 0] == pytest.approx(deviation / unit)
     np.testing.assert_allclose(
         moved.restore(np.zeros((1, 3))) - plain.restore(np.zeros((1, 3))),
         [deviation * np.array([1.0, 0.5, 0.0])],

@@ -125,13 +125,16 @@ def slow_ends(values, n_steps):
 def test_ends_are_no_farther_than_a_multiple_of_the_largest_change():
     rng = np.random.default_rng(0)
     series = [rng.normal(size=n).cumsum() for n in (40, 9, 40, 7)] + [np.ones(20)]
-    found = farthest_ends(Table.of(series), 25)
+    found = farthest_ends(Table.from_arrays(series), 25)
     for i in range(3):
         np.testing.assert_allclose(found[i], slow_ends(series[i], 25))
     assert np.isinf(found[3:]).all()
     # Of many steps some stand for those before them.
     long = rng.normal(size=500).cumsum()
-    found, exact = farthest_ends(Table.of([long]), 200)[0], np.array(slow_ends(long, 200))
+    found, exact = (
+        farthest_ends(Table.from_arrays([long]), 200)[0],
+        np.array(slow_ends(long, 200)),
+    )
     np.testing.assert_allclose(found[:20], exact[:20])
     assert ((found >= exact * (1 - 1e-12)) & (found <= 1.1 * exact)).all()
 
@@ -200,8 +203,8 @@ def test_each_block_is_forecast_from_windows_that_share_no_steps_with_it():
     blocks = list(model._held_out(model.observed_))
     assert len(blocks) == 5
     for train, late in blocks:
-        assert np.abs(train.known[:, None] - late.known).min() >= 4
+        assert np.abs(train.n_known[:, None] - late.n_known).min() >= 4
         assert len(train) + len(late) > 50
     panel = KernelForecaster(4).fit({"a": series, "b": series + 1})
     ((train, late),) = panel._held_out(panel.observed_)
-    assert train.known.max() + 4 <= late.known.min()
+    assert train.n_known.max() + 4 <= late.n_known.min()

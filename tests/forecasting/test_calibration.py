@@ -38,9 +38,9 @@ class Last(Forecaster):
 def forecasts_with(errors, disagreement=None):
     """Forecasts of a series, whose unit is 1, that miss it by some errors."""
     n, horizon = errors.shape
-    table = Table.of([np.arange(1.0 + n * horizon) % 2])
+    table = Table.from_arrays([np.arange(1.0 + n * horizon) % 2])
     first, known = np.zeros(n, dtype=np.int64), 1 + horizon * np.arange(n)
-    origins = Origins.at_ends(table, horizon).at(first, known)
+    origins = Origins.at_ends(table, horizon).at_steps(first, known)
     return Forecasts(origins, origins.targets() - errors, disagreement)
 
 
@@ -99,7 +99,7 @@ def test_units_of_series_are_in_part_those_of_all():
 
 def test_without_origins_errors_are_those_of_a_random_walk():
     series = [np.array([1.0, 3.0, 2.0]), np.array([5.0, 5.0, 8.0, 6.0])]
-    ends = Origins.at_ends(Table.of(series), 4)
+    ends = Origins.at_ends(Table.from_arrays(series), 4)
     forecasts = Forecasts(ends.take(slice(0)), np.empty((0, 4)))
     found = Calibration.fit(forecasts)
     walks = random_walk_sizes(4, 2.5)
@@ -179,7 +179,7 @@ def test_errors_grow_with_the_disagreement_of_candidates():
     width = np.ptp(ends, axis=1) / np.sqrt(1 + apart[:, 0] / found.mean_size)
     np.testing.assert_allclose(width, width[0])
     # After a jump candidates are far apart, but errors are no more than twice as large.
-    ends = found.intervals(replace(forecasts, disagreement=apart + 1e3), [0.9])[:, 0]
+    ends = found.intervals(replace(forecasts, ensemble_mad=apart + 1e3), [0.9])[:, 0]
     np.testing.assert_allclose(np.ptp(ends, axis=1), 2 * width)
 
 
@@ -232,16 +232,16 @@ def make_drifting(horizon=2):
     calibration = Calibration(
         np.array([0.5]), residuals, profile, one, one, (1.0, 1.0), until, 1, np.inf * one, until
     )
-    table = Table.of([np.zeros(13), np.zeros(10), np.zeros(60)])
+    table = Table.from_arrays([np.zeros(13), np.zeros(10), np.zeros(60)])
     return calibration, Origins.at_ends(table, horizon)
 
 
 def test_drift_counts_horizons_beside_those_held_out():
     calibration, ends = make_drifting()
     since, rows = calibration.origins_since(ends)
-    assert sorted(since.known[rows[0][rows[0] >= 0]]) == [10, 11]
+    assert sorted(since.n_known[rows[0][rows[0] >= 0]]) == [10, 11]
     assert (rows[1] == -1).all()
-    own = since.known[rows[2][rows[2] >= 0]]
+    own = since.n_known[rows[2][rows[2] >= 0]]
     assert len(own) == 20
     assert (own.min(), own.max()) == (4, 58)
     found = calibration.drift(Forecasts(since, np.full((len(since), 2), 6.0)), rows, ends)
@@ -255,10 +255,10 @@ def test_residuals_of_a_new_series_count_in_its_history():
     calibration, _ = make_drifting()
     # One is constant at first; its units are those of what is known in the end.
     values = np.where(np.arange(60) < 30, 0.0, np.arange(60) % 2)
-    table = Table.of([values, values[:2]], identity=np.array([-1, -1]))
+    table = Table.from_arrays([values, values[:2]], training_index=np.array([-1, -1]))
     ends = Origins.at_ends(table, 2)
     since, rows = calibration.origins_since(ends, fresh=True)
-    known = since.known[rows[0][rows[0] >= 0]]
+    known = since.n_known[rows[0][rows[0] >= 0]]
     assert (len(known), known.min(), known.max()) == (20, 20, 58)
     assert (rows[1] == -1).all()
     drift = calibration.drift(Forecasts(since, since.targets() + 5.0), rows, ends)
@@ -348,8 +348,8 @@ def test_a_random_walk_is_uncertain_by_its_steps_and_by_its_drift(n_steps):
 
 
 def test_an_origin_counts_as_the_horizons_that_those_of_its_series_span():
-    table = Table.of([np.zeros(20), np.zeros(9)])
+    table = Table.from_arrays([np.zeros(20), np.zeros(9)])
     series, known = np.array([0, 0, 0, 1]), np.array([5, 7, 18, 8])
-    horizons = _horizons_per_origin(Origins.at_ends(table, 4).at(series, known))
+    horizons = _horizons_per_origin(Origins.at_ends(table, 4).at_steps(series, known))
     # Three origins span the 15 last steps of their series, and one spans a single step.
     np.testing.assert_allclose(horizons, [15 / 4 / 3] * 3 + [1 / 4])

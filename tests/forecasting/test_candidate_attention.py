@@ -18,7 +18,7 @@ HORIZON, N_SERIES, N_CANDIDATES = 3, 5, 4
 
 def make_origins(seed=0):
     """Past origins of a panel, and forecasts of candidates there."""
-    table = Table.of(make_walks(range(50, 50 + N_SERIES)))
+    table = Table.from_arrays(make_walks(range(50, 50 + N_SERIES)))
     series, known = np.repeat(np.arange(N_SERIES), 8), np.tile(np.arange(20, 44, 3), N_SERIES)
     origins = Origins(table, series, known, HORIZON)
     noise = np.random.default_rng(seed).normal(size=(len(origins), N_CANDIDATES, HORIZON))
@@ -100,14 +100,16 @@ def test_weights_sum_to_those_that_they_replace():
 def test_a_state_depends_on_nothing_after_its_origin_and_on_no_unit():
     origins, forecasts = make_origins()
     expected = states_at(origins, forecasts)
-    values = [series.copy() for series in origins.table.values]
+    values = [series.copy() for series in origins.table.observations]
     for i, series in enumerate(values):
         series[43:] += 100.0 * (i + 1)
-    is_before = origins.known <= 43
-    later = replace(origins, table=Table.of(values))
+    is_before = origins.n_known <= 43
+    later = replace(origins, table=Table.from_arrays(values))
     np.testing.assert_array_equal(states_at(later, forecasts)[is_before], expected[is_before])
     for factor, shift in ((1e3, 5.0), (1e-30, 0.0), (1e12, 0.0)):
-        moved = replace(origins, table=Table.of([factor * series + shift for series in values]))
+        moved = replace(
+            origins, table=Table.from_arrays([factor * series + shift for series in values])
+        )
         found = states_at(moved, factor * forecasts + shift)[is_before]
         np.testing.assert_allclose(found, expected[is_before], rtol=1e-9)
     # A candidate without a forecast does not count.

@@ -180,13 +180,13 @@ def test_seasonal_filling_is_a_loop(season):
 
 def test_gaps_are_filled_series_by_series():
     first, second = without(EXACT, [3, 4]), EXACT[:20] * 2
-    table = Table.of([first, second, without(EXACT, [9])], starts=np.array([5, 0, 0]))
+    table = Table.from_arrays([first, second, without(EXACT, [9])], starts=np.array([5, 0, 0]))
     options = {"season_length": 6, "what": "y"}
     line = fill_values(table, missing="interpolate", **options)
-    expected = [fill_line(first), second, fill_line(table.values[2])]
+    expected = [fill_line(first), second, fill_line(table.observations[2])]
     np.testing.assert_array_equal(line.value, np.concatenate(expected))
     seasonal = fill_values(table, missing="seasonal", **options)
-    np.testing.assert_allclose(seasonal.values[0], EXACT)
+    np.testing.assert_allclose(seasonal.observations[0], EXACT)
     with pytest.raises(ValueError, match=r"y has missing values \(NaN\) in 0 at 8, 9: pass"):
         fill_values(table, missing="raise", **options)
     assert fill_values(line, missing="raise", **options) is line

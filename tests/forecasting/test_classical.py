@@ -13,7 +13,9 @@ AHEAD = np.arange(1, HORIZON + 1)
 
 def by_name(classical, series, horizon=HORIZON):
     """Forecasts after the end of a single series, by name."""
-    found = classical.forecast(Origins.at_ends(Table.of([np.asarray(series)]), horizon))[0]
+    found = classical.forecast(
+        Origins.at_ends(Table.from_arrays([np.asarray(series)]), horizon)
+    )[0]
     return dict(zip(classical.names, found, strict=True))
 
 
@@ -66,7 +68,7 @@ def test_further_seasons_do_without_blocks():
 
 @pytest.mark.parametrize(("n", "season", "sizes"), [(40, 1.0, (1, 2, 3)), (43, 4.0, (1, 2, 4))])
 def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatch):
-    monkeypatch.setattr(_season, "patterns_of", lambda values, n, phase, m: 0.0)
+    monkeypatch.setattr(_season, "seasonal_patterns", lambda values, n, phase, m: 0.0)
     values, parts = make(n), []
     for size in sizes:
         n_blocks = n // size
@@ -82,11 +84,11 @@ def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatc
 
 @pytest.mark.parametrize("group", [1, 100, 10**6])
 def test_a_panel_gives_the_same_as_each_series_by_itself(group, monkeypatch):
-    monkeypatch.setattr(_season, "_GROUP", group)
+    monkeypatch.setattr(_season, "_MAX_GROUP_VALUES", group)
     classical, series = Classical(6.0), make_walks([50, 1, 2, 3, 4, 26, 31, 120])
-    found = classical.forecast(Origins.at_ends(Table.of(series), HORIZON))
+    found = classical.forecast(Origins.at_ends(Table.from_arrays(series), HORIZON))
     for own, several in zip(series, found, strict=True):
-        single = classical.forecast(Origins.at_ends(Table.of([own]), HORIZON))[0]
+        single = classical.forecast(Origins.at_ends(Table.from_arrays([own]), HORIZON))[0]
         np.testing.assert_allclose(several, single, rtol=1e-9)
 
 
@@ -97,14 +99,14 @@ def test_held_out_patterns_are_those_before_the_block():
     _, held_out = classical.fit(validation)
     for block in range(validation.n_blocks):
         rows = np.flatnonzero(validation.block == block)
-        first = validation.tests.known[rows].min()
-        own = Table.of([series[0]])
+        first = validation.tests.n_known[rows].min()
+        own = Table.from_arrays([series[0]])
         for row in rows:
-            known = validation.tests.known[[row]]
+            known = validation.tests.n_known[[row]]
             origin = (
                 Origins.at_ends(own, 4)
-                .at(np.array([0]), known)
-                .with_season_before(np.array([first]))
+                .at_steps(np.array([0]), known)
+                .with_patterns_before(np.array([first]))
             )
             expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
@@ -113,7 +115,9 @@ def test_held_out_patterns_are_those_before_the_block():
 @pytest.mark.parametrize("known", [3, 4, 5, 6, 8, 13])
 def test_the_last_season_is_repeated_and_moved_by_its_mean_change(known):
     values, season, horizon = make(20), 4, 6
-    origins = Origins.within(Table.of([values]), horizon).at(np.array([0]), np.array([known]))
+    origins = Origins.within(Table.from_arrays([values]), horizon).at_steps(
+        np.array([0]), np.array([known])
+    )
     repeated, moved = LastSeason(season).forecast(origins)[0]
     past, ahead = values[:known], np.arange(horizon)
     if known < season:

@@ -56,7 +56,7 @@ def test_the_mean_of_rare_sales_has_more_than_their_median():
     rng = np.random.default_rng(0)
     sold = (rng.random((2, 120)) < 0.3) * rng.integers(1.0, 6.0, (2, 120))
     validation = make_validation_of(list(sold * 1.0), horizon=1)
-    shape = validation.tests.steps.shape
+    shape = validation.tests.target_steps.shape
     forecasts = np.stack([np.zeros(shape), np.full(shape, sold.mean())], axis=1)
     weights = choose_weights(forecasts, validation)[0]
     assert (weights[:, 1] > 0.7).all()
@@ -148,7 +148,7 @@ def fit_kinds(table, kinds, horizon=AHEAD, season=1.0, lookback=None, **options)
 def test_weights_are_those_of_the_series_or_the_usual_ones():
     weights, usual = np.eye(4)[[0, 2]], np.array([0.5, 0, 0, 0.5])
     model = CombinedForecast([], None, weights, usual)
-    table = Table.of([np.ones(5)] * 3, identity=np.array([1, -1, 0]))
+    table = Table.from_arrays([np.ones(5)] * 3, training_index=np.array([1, -1, 0]))
     found = model.weights_at(Origins.at_ends(table, AHEAD))
     np.testing.assert_array_equal(found, [weights[1], usual, weights[0]])
 
@@ -163,21 +163,21 @@ def test_weights_are_those_of_the_series_or_the_usual_ones():
 )
 def test_lengths_of_windows(n, seasons, lookback, lengths):
     candidates = new_candidates(
-        ["ridge"], Table.of(make_walks([n])), AHEAD, seasons, lookback
+        ["ridge"], Table.from_arrays(make_walks([n])), AHEAD, seasons, lookback
     )  # fmt: skip
     assert [ridge.lookback for ridge in candidates] == lengths
 
 
 @pytest.mark.parametrize(("n_series", "seasons"), [(1, [7.0, 30.0]), (PANEL, [7.0])])
 def test_series_that_are_no_panel_have_all_seasons(n_series, seasons):
-    table = Table.of(make_walks([100] * n_series))
+    table = Table.from_arrays(make_walks([100] * n_series))
     candidates = new_candidates(["classical"], table, AHEAD, [7.0, 30.0], None)
     assert [classical.season_length for classical in candidates] == seasons
     assert [classical.blocks for classical in candidates] == [True, False][: len(seasons)]
 
 
 def test_classical_forecasts_and_analogs_of_middle_length_are_quick():
-    table = Table.of(make_walks([300]))
+    table = Table.from_arrays(make_walks([300]))
     candidates = new_candidates(["ridge", "analogs", "classical"], table, AHEAD, [6.0], None)
     quick = quick_candidates(candidates)
     assert [type(candidate).__name__ for candidate in quick] == ["Classical", "OwnAnalogs"]
@@ -193,7 +193,7 @@ def test_candidates_one_after_the_other_are_those_at_once(with_effects):
     rng = np.random.default_rng(0)
     flags = (rng.random((124, 1)) < 0.5).astype(float)
     values = 100 + 20 * flags[:120, 0] + rng.normal(size=120)
-    table = Table.of([values], features=[flags], known=[0])
+    table = Table.from_arrays([values], features=[flags], future_columns=[0])
     options = {"horizon": 4, "lookback": 9, "effect_season": 7.0 if with_effects else None}
     classical, ridge = (
         new_candidates([kind], table, 4, [7.0], 9) for kind in ("classical", "ridge")
@@ -208,7 +208,7 @@ def test_candidates_one_after_the_other_are_those_at_once(with_effects):
 
 
 def test_where_nothing_is_validated_all_count_alike():
-    fitted = fit_kinds(Table.of([np.array([3.0, 4.0, 5.0])]), ["classical"])
+    fitted = fit_kinds(Table.from_arrays([np.array([3.0, 4.0, 5.0])]), ["classical"])
     assert len(fitted.validation.block) == len(fitted.every) == len(fitted.held_out) == 0
     combined = fitted.combined
     np.testing.assert_allclose(combined.weights, 1 / len(combined.names))
@@ -221,7 +221,7 @@ def test_where_nothing_is_validated_all_count_alike():
     [("perfect", False), ("perfect", True), ("worthless", False), (None, False)],
 )
 def test_a_transformer_is_kept_where_it_has_weight(network, tried):
-    table = Table.of(make_walks([60, 50]))
+    table = Table.from_arrays(make_walks([60, 50]))
     stub = Stub(4, network=network, tried=tried)
     fitted = fit_kinds(table, ["ridge"])
     found, _, every, held_out, _ = add_candidate(fitted, stub, [])
@@ -243,7 +243,7 @@ def test_a_transformer_that_does_not_help_briefly_is_not_trained():
         def brief(self):
             return replace(self, tried=False)
 
-    fitted = fit_kinds(Table.of(make_walks([60, 50])), ["ridge"])
+    fitted = fit_kinds(Table.from_arrays(make_walks([60, 50])), ["ridge"])
     assert add_candidate(fitted, Untrained(4, network="worthless", tried=True), []) is fitted
 
 
@@ -270,7 +270,7 @@ def test_a_share_has_the_least_error():
 
 
 def test_held_out_mixtures_are_by_shares_chosen_apart():
-    table = Table.of(make_walks([90, 80]))
+    table = Table.from_arrays(make_walks([90, 80]))
     fitted = fit_kinds(table, ["classical"], season=6.0)
     validation, before = fitted.validation, fitted.held_out
     rng, unit = np.random.default_rng(0), validation.scale[:, None]
@@ -289,7 +289,7 @@ def test_held_out_mixtures_are_by_shares_chosen_apart():
     tests = validation.tests
     for block in range(validation.n_blocks):
         rows = validation.block == block
-        overlap = validation.overlapping(tests.series, tests.known, block)
+        overlap = validation.overlapping(tests.series, tests.n_known, block)
         own = best_share(validation, before, forecasts, ~overlap)[0]
         expected = (1 - own) * before[rows] + own * forecasts[rows]
         np.testing.assert_allclose(held_out[rows], expected)
@@ -311,7 +311,7 @@ def test_relative_errors_are_logarithms_of_ratios_to_the_best():
 )
 def test_near_whole_years(freq, expected):
     n = 800
-    table = Table.of([np.arange(float(n))])
+    table = Table.from_arrays([np.arange(float(n))])
     if freq is not None:
         index = pd.date_range("1950", periods=n, freq=freq)
         table = replace(table, time=TimeIndex.read(index))
@@ -330,7 +330,7 @@ def test_the_last_season_is_a_candidate_for_few_short_seasons(lengths, season, h
     """Also of series that are too short for other candidates with a season."""
     months = pd.date_range("2020-01-01", periods=max(lengths), freq="MS")
     table = replace(
-        Table.of([np.arange(float(n)) for n in lengths]), time=TimeIndex.read(months)
+        Table.from_arrays([np.arange(float(n)) for n in lengths]), time=TimeIndex.read(months)
     )
     candidates = new_candidates(["classical"], table, 4, [float(season)], None)
     names = [name for candidate in candidates for name in candidate.names]

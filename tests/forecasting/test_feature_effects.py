@@ -36,8 +36,8 @@ def make(lengths=(160, 160), effect=25.0, known=(0, 1), drift=1.5):
         own += effect * table[:n, 0] + rng.normal(size=n)
         values.append((1 + 9 * i) * own)
         features.append(table.astype(float))
-    observations = Table.of(values, features=features, known=np.array(known))
-    return Validation.of(observations, HORIZON, 2 * SEASON)
+    observations = Table.from_arrays(values, features=features, future_columns=np.array(known))
+    return Validation.from_table(observations, HORIZON, 2 * SEASON)
 
 
 def targets_of(validation, series, block):
@@ -48,7 +48,7 @@ def targets_of(validation, series, block):
 
 def slow_coef(basis, validation, known, left_out):
     observations, x, y, kept = validation.origins.table, [], [], []
-    for i, values in enumerate(observations.values):
+    for i, values in enumerate(observations.observations):
         table = basis(parts_of(observations)[i][:, known], np.array(known))
         for t in range(SEASON, len(values)):
             kept.append({t, t - SEASON}.isdisjoint(left_out[i]))
@@ -72,9 +72,9 @@ def test_of_many_steps_they_are_learned_once(monkeypatch):
     monkeypatch.setattr(module, "_ROWS_OF_COEFFICIENT", 30)
     found, held_out = combined(validation, ridge)
     rest, table = slow_rest(found.effects, validation)
-    expected = ridge.fit(Validation.of(rest, HORIZON, 2 * SEASON))[1]
+    expected = ridge.fit(Validation.from_table(rest, HORIZON, 2 * SEASON))[1]
     tests = validation.tests
-    for row, (i, known) in enumerate(zip(tests.series, tests.known, strict=True)):
+    for row, (i, known) in enumerate(zip(tests.series, tests.n_known, strict=True)):
         expected[row] += table[i][known : known + HORIZON]
     np.testing.assert_allclose(held_out, expected)
 
@@ -105,18 +105,18 @@ def combined(validation, *candidates):
 
 def parts_of(table):
     """Features of each series."""
-    return np.split(table.features, table.first[1:])
+    return np.split(table.features, table.first_rows[1:])
 
 
 def slow_rest(effects, validation):
     """Series without effects, and the effects on each step."""
     observations, rest, table = validation.origins.table, [], []
     for values, own, unit in zip(
-        observations.values, parts_of(observations), validation.scale, strict=True
+        observations.observations, parts_of(observations), validation.scale, strict=True
     ):
         table.append(unit * (effects.basis(own, np.arange(2)) @ effects.coef))
         rest.append(values - table[-1][: len(values)])
-    return observations.with_values(rest), table
+    return observations.with_observations(rest), table
 
 
 def test_forecasts_are_those_of_series_without_effects():
@@ -124,7 +124,7 @@ def test_forecasts_are_those_of_series_without_effects():
     found = combined(validation, ridge)[0]
     rest, table = slow_rest(learn_effects(validation, SEASON)[0], validation)
     alone = WindowRidge(SEASON)
-    alone, _ = alone.fit(Validation.of(rest, HORIZON, 2 * SEASON))
+    alone, _ = alone.fit(Validation.from_table(rest, HORIZON, 2 * SEASON))
     expected = (
         alone.forecast(Origins.at_ends(rest, HORIZON)) + np.array(table)[:, None, -HORIZON:]
     )
@@ -152,7 +152,9 @@ def make_events(every, lasting=1, n=60):
     rare = (steps % every >= every - lasting) * 1.0
     features = np.column_stack([steps / 7, steps % 2, rare])
     parts = [features, np.roll(features, 9, axis=0)[:40]]
-    return Table.of([np.zeros(n), np.zeros(33)], features=parts, known=[0, 1, 2])
+    return Table.from_arrays(
+        [np.zeros(n), np.zeros(33)], features=parts, future_columns=[0, 1, 2]
+    )
 
 
 @pytest.mark.parametrize(("every", "lasting"), [(25, 1), (30, 2)])
@@ -160,7 +162,7 @@ def test_distances_from_rare_events_are_those_of_a_loop(every, lasting):
     table = make_events(every, lasting)
     assert rare_events(table, 3, USUAL) == rare_events(table, 7, USUAL) == {2: 1.0}
     longer = with_distances(table, {2: 1.0})
-    np.testing.assert_array_equal(longer.known, range(5))
+    np.testing.assert_array_equal(longer.future_columns, range(5))
     np.testing.assert_array_equal(longer.features[:, :3], table.features)
     for i in range(2):
         own = longer.features[table.series == i]
@@ -174,7 +176,9 @@ def test_distances_from_rare_events_are_those_of_a_loop(every, lasting):
 def test_what_is_frequent_or_no_flag_or_not_known_beforehand_is_no_event():
     assert rare_events(make_events(7), 7, USUAL) == {}
     assert rare_events(make_events(45, lasting=3), 3, USUAL) == {}  # for a season
-    assert rare_events(replace(make_events(25), known=np.array([0, 1])), 7, USUAL) == {}
+    assert (
+        rare_events(replace(make_events(25), future_columns=np.array([0, 1])), 7, USUAL) == {}
+    )
     table = make_events(25)
     features = table.features.copy()
     features[features[:, 2] > 0, 2] += np.arange(np.sum(features[:, 2] > 0))
@@ -194,7 +198,9 @@ def test_the_values_of_a_flag_do_not_matter_nor_do_copies_of_it():
             with_distances(table, {2: 1.0}).features[:, 3:],
         )
         twice = replace(
-            table, features=np.append(features, copy, axis=1), known=np.array([0, 1, 2, 3])
+            table,
+            features=np.append(features, copy, axis=1),
+            future_columns=np.array([0, 1, 2, 3]),
         )
         assert rare_events(twice, 7, np.append(usual, values[0])) == {2: values[1]}
 
@@ -208,7 +214,7 @@ def test_constants_and_copies_of_features_change_no_effects():
     )
     more = np.append(table.features, constant, axis=1)
     more = np.append(more, table.features[:, :1], axis=1)
-    wider = replace(table, features=more, known=np.arange(4))
+    wider = replace(table, features=more, future_columns=np.arange(4))
     other = replace(
         validation,
         origins=replace(validation.origins, table=wider),
@@ -218,7 +224,7 @@ def test_constants_and_copies_of_features_change_no_effects():
     assert len(apart) == len(others_apart)
     for one, another in zip([expected, *apart], [found, *others_apart], strict=True):
         for before, after in zip(
-            one.rest(table).values, another.rest(wider).values, strict=True
+            one.rest(table).observations, another.rest(wider).observations, strict=True
         ):
             np.testing.assert_allclose(after, before, rtol=1e-12)
 
@@ -227,7 +233,7 @@ def test_a_level_that_is_not_known_may_be_any_of_the_others():
     features = np.zeros((10, 4))
     features[:, 0] = np.arange(10)
     features[np.arange(10), 1 + np.arange(10) % 3] = 1
-    table = Table.of([np.zeros(10)], features=[features], known=[0, 1, 2, 3])
+    table = Table.from_arrays([np.zeros(10)], features=[features], future_columns=[0, 1, 2, 3])
     ((columns, share),) = level_shares(table, ["number", *3 * ["event"]])
     assert columns == [1, 2, 3]
     np.testing.assert_allclose(share, [0.4, 0.3, 0.3])
@@ -248,7 +254,9 @@ def test_a_level_that_is_not_known_may_be_any_of_the_others():
 def test_what_features_add_is_the_mean_over_two_orders(n_features):
     rng = np.random.default_rng(0)
     features, usual = rng.normal(size=(9, n_features)), rng.normal(size=n_features)
-    table = Table.of([np.arange(6.0)], features=[features], known=range(n_features))
+    table = Table.from_arrays(
+        [np.arange(6.0)], features=[features], future_columns=range(n_features)
+    )
 
     def forecast(table):
         rows = table.features[6:]

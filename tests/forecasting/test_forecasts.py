@@ -17,27 +17,30 @@ class Fixed:
 
     def each(self, origins, wanted=None):
         found = np.repeat([[1.0, 5.0, 9.0]], len(origins), axis=0)
-        found[origins.known < 4, 1] = np.nan
+        found[origins.n_known < 4, 1] = np.nan
         found[:, ~wanted if wanted is not None else []] = np.nan
         return np.repeat(found[:, :, None], origins.horizon, axis=2)
 
 
 def origins_at(*known):
-    table = Table.of([np.arange(10.0)])
-    return Origins.at_ends(table, 2).at(np.zeros(len(known), int), np.array(known))
+    table = Table.from_arrays([np.arange(10.0)])
+    return Origins.at_ends(table, 2).at_steps(np.zeros(len(known), int), np.array(known))
 
 
 def test_candidates_with_a_forecast_are_averaged_and_all_may_disagree():
-    plain, full = (Forecasts.at(origins_at(3, 7), Fixed(), full=full) for full in (False, True))
+    plain, full = (
+        Forecasts.from_candidates(origins_at(3, 7), Fixed(), full=full)
+        for full in (False, True)
+    )
     for found in (plain, full):
         np.testing.assert_allclose(found.mean, [[1, 1], [4, 4]])
-    assert np.isnan(plain.every[:, 2]).all()
-    assert plain.disagreement is None
-    np.testing.assert_allclose(full.disagreement, [[4, 4], [8 / 3, 8 / 3]])
+    assert np.isnan(plain.candidate_forecasts[:, 2]).all()
+    assert plain.ensemble_mad is None
+    np.testing.assert_allclose(full.ensemble_mad, [[4, 4], [8 / 3, 8 / 3]])
     # Where those with weight have none the others count.
     candidates = Fixed()
     candidates.weights = np.array([[0.0, 1.0, 0.0]])
-    found = Forecasts.at(origins_at(3, 7), candidates)
+    found = Forecasts.from_candidates(origins_at(3, 7), candidates)
     np.testing.assert_allclose(found.mean, [[5, 5], [5, 5]])
 
 

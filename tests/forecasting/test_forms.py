@@ -122,13 +122,13 @@ def test_columns_are_cut_where_they_begin_and_end():
     values[4, 0] = np.nan
     with pytest.raises(ValueError, match=r"values \(NaN\) in series 2"):
         fit(values)
-    table = read_series(values, onto=read_series(np.ones((2, 4))))
+    table = read_series(values, earlier=read_series(np.ones((2, 4))))
     assert table.names == [0, 1, 2, 3]
     assert table.starts.tolist() == [4, 2, 0, 10]
     assert table.lengths.tolist() == [5, 9, 0, 1]
-    np.testing.assert_array_equal(table.values[0], values[2:7, 0])
+    np.testing.assert_array_equal(table.observations[0], values[2:7, 0])
     # A single one, or all together, have not ended but lack values.
     for lacking in (values[:, 2:3], values[:, [2, 2]]):
-        table = read_series(lacking, onto=read_series(np.ones((2, lacking.shape[1]))))
-        assert table.counts.tolist() == [9] * lacking.shape[1]
+        table = read_series(lacking, earlier=read_series(np.ones((2, lacking.shape[1]))))
+        assert table.row_counts.tolist() == [9] * lacking.shape[1]
         assert np.isnan(table.value).all()

@@ -29,7 +29,9 @@ def make_origins(n_features=0, known=()):
     if n_features:
         rng = np.random.default_rng(0)
         features = [rng.normal(size=(len(own) + HORIZON, n_features)) for own in series]
-    table = Table.of(series, features=features, known=np.array(known, dtype=int))
+    table = Table.from_arrays(
+        series, features=features, future_columns=np.array(known, dtype=int)
+    )
     return Origins.within(table, HORIZON, LOOKBACK)
 
 

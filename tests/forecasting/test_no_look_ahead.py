@@ -191,7 +191,8 @@ def test_a_step_is_forecast_as_it_was_when_it_was_the_next(name, until):
     position = N_FIT + until
     # A horizon of features, all of which a transformer forecasts the first step from.
     ahead = steps_of(name, [*range(position, position + HORIZON)])
-    with mock.patch.object(_origins, "_GROWN", 1 + 1e-9):  # but for patterns that are shared
+    # But for patterns that are shared.
+    with mock.patch.object(_origins, "_GROWTH_OF_PATTERNS", 1 + 1e-9):
         found = flat(known_until(name, N_LATER).predict(ahead, coverage=LEVELS))
         before = flat(known_until(name, until).predict(ahead, coverage=LEVELS))
     np.testing.assert_allclose(found[:, 0], before[:, 0], rtol=PRECISION[name])

@@ -8,7 +8,7 @@ from forecasting_data import new
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_attention.forecasting._forms import in_library
+from sklearn_attention.forecasting._forms import to_library
 
 N, FURTHER = 30, 5
 DAYS = pd.date_range("2024-08-20", periods=N + FURTHER)
@@ -90,7 +90,7 @@ def formed(series, cells, form):
 def in_polars(frame):
     columns = {str(name): column.tolist() for name, column in frame.items()}
     if frame["ds"].dtype.kind == "M":
-        columns["ds"] = in_library(frame[["ds"]], "polars")["ds"]
+        columns["ds"] = to_library(frame[["ds"]], "polars")["ds"]
     return pl.DataFrame(columns)
 
 
@@ -147,7 +147,7 @@ def check_forms(panel):
     for i, name in enumerate(table.names):
         start, values = slow(series[name], index, missing)
         assert table.starts[i] == start - first
-        np.testing.assert_allclose(table.values[i], values)
+        np.testing.assert_allclose(table.observations[i], values)
         if cells is not None:
             expected = of(cells, name).iloc[start : start + len(values)]
             # Those of rows that are absent are interpolated.

@@ -86,12 +86,12 @@ def test_order_changes_nothing_with_features():
 def test_units_do_not_change_the_order_that_is_learned_from():
     rng = np.random.default_rng(0)
     values = [rng.normal(size=n).cumsum() for n in (30, 30, 30, 25, 30)]
-    order = Table.of(values).order_of_content()
+    order = Table.from_arrays(values).order_of_content()
     scaled = [7 - 3 * values[0], 1e6 + values[1], 1e-3 * values[2], *values[3:]]
     assert sorted(order) == [0, 1, 2, 3, 4]
     assert order[0] == 3
-    np.testing.assert_array_equal(Table.of(scaled).order_of_content(), order)
-    backwards = Table.of(values[::-1]).order_of_content()
+    np.testing.assert_array_equal(Table.from_arrays(scaled).order_of_content(), order)
+    backwards = Table.from_arrays(values[::-1]).order_of_content()
     np.testing.assert_array_equal(4 - backwards, order)
 
 

@@ -5,13 +5,9 @@ import pytest
 from forecasting_validation import make_validation_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._origins import (
-    choose_lookback,
-    least_length,
-    split_at_ends,
-    spread_over_phases,
-)
-from sklearn_attention.forecasting._table import positions
+from sklearn_attention.forecasting._origins import split_at_ends
+from sklearn_attention.forecasting._season import choose_lookback, min_series_length
+from sklearn_attention.forecasting._table import positions, spread_over_phases
 
 LOOKBACK, HORIZON = 5, 3
 LENGTHS = 30, 24, 9, 6
@@ -22,7 +18,7 @@ def make(features=True):
     rng = np.random.default_rng(0)
     values = [rng.normal(size=n) for n in LENGTHS]
     parts = [rng.normal(size=(n + 2, 4)) for n in LENGTHS] if features else None
-    return Table.of(values, features=parts, known=np.array([1, 3]))
+    return Table.from_arrays(values, features=parts, future_columns=np.array([1, 3]))
 
 
 def slow_origins(lookback, horizon):
@@ -41,7 +37,7 @@ def row(table, step):
 def test_origins_are_those_of_a_loop(lookback, horizon):
     found = Origins.within(make(), horizon, lookback)
     expected = list(slow_origins(lookback, horizon))
-    np.testing.assert_array_equal(np.stack([found.series, found.known], axis=1), expected)
+    np.testing.assert_array_equal(np.stack([found.series, found.n_known], axis=1), expected)
     assert len(found) == len(expected)
 
 
@@ -49,14 +45,14 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
     observations = make()
     series, known = positions(0, observations.lengths + 1)  # from nothing known to all
     origins = Origins(observations, series, known, HORIZON)
-    assert set(zip(origins.series, origins.known, strict=True)) >= {(0, 0), (0, 30), (3, 6)}
+    assert set(zip(origins.series, origins.n_known, strict=True)) >= {(0, 0), (0, 30), (3, 6)}
     lags = np.array([1, 4, 3])
     past, targets = origins.past(LOOKBACK), origins.targets()
-    before, steps = origins.before(lags), origins.steps
+    before, steps = origins.lagged(lags), origins.target_steps
     past_features = origins.past_features(LOOKBACK)
     future_features = origins.future_features()
-    for k, (i, t) in enumerate(zip(origins.series, origins.known, strict=True)):
-        values = observations.values[i]
+    for k, (i, t) in enumerate(zip(origins.series, origins.n_known, strict=True)):
+        values = observations.observations[i]
         table = observations.features[observations.series == i]
         window = [row(values, max(s, 0)) for s in range(t - LOOKBACK, t)]
         np.testing.assert_array_equal(past[k], window)
@@ -81,9 +77,9 @@ def test_the_last_origins_of_each_series_are_held_out(fraction):
         own = [t for j, t in slow_origins(LOOKBACK, HORIZON) if j == i]
         n_held_out = max(1, int(len(own) * fraction)) if own else 0
         held_out = own[len(own) - n_held_out :]
-        np.testing.assert_array_equal(holdout.known[holdout.series == i], held_out)
+        np.testing.assert_array_equal(holdout.n_known[holdout.series == i], held_out)
         learned = [t for t in own if t + HORIZON <= held_out[0]] if own else []
-        np.testing.assert_array_equal(train.known[train.series == i], learned)
+        np.testing.assert_array_equal(train.n_known[train.series == i], learned)
     assert set(holdout.series) == {0, 1, 2}
     assert 0 in train.series
 
@@ -93,14 +89,14 @@ def test_validation_origins_come_in_blocks_of_time(lengths):
     validation = make_validation_of(make_walks(lengths))
     tests, block = validation.tests, validation.block
     assert np.isfinite(tests.targets()[:, 0]).all()
-    assert (tests.known >= 4).all()
+    assert (tests.n_known >= 4).all()
     for i, n in enumerate(lengths):
         own = tests.series == i
         # All series that are long enough are validated.
         assert own.any() == (n > 4)
         if own.any():
-            order = np.argsort(tests.known[own])
-            assert (np.diff(tests.known[own][order]) > 0).all()
+            order = np.argsort(tests.n_known[own])
+            assert (np.diff(tests.n_known[own][order]) > 0).all()
             assert (np.diff(block[own][order]) <= 0).all()
             assert block[own].min() == 0
             assert block[own].max() <= 4
@@ -116,7 +112,7 @@ def test_validation_origins_come_in_blocks_of_time(lengths):
     ],
 )
 def test_origins_span_the_end_of_a_series(lengths, horizon, span):
-    known = make_validation_of(make_walks(lengths), horizon=horizon).tests.known
+    known = make_validation_of(make_walks(lengths), horizon=horizon).tests.n_known
     assert (lengths[0] - known.min(), lengths[0] - known.max()) == span
 
 
@@ -125,11 +121,11 @@ def test_what_overlaps_is_what_a_loop_finds(lengths):
     validation = make_validation_of(make_walks(lengths))
     origins = validation.origins
     for block in range(validation.n_blocks):
-        found = validation.overlapping(origins.series, origins.known, block)
+        found = validation.overlapping(origins.series, origins.n_known, block)
         for i in range(len(lengths)):
             own = origins.series == i
             expected = overlapping_rows(validation, i, block)
-            np.testing.assert_array_equal(origins.known[own & found], expected)
+            np.testing.assert_array_equal(origins.n_known[own & found], expected)
 
 
 def test_many_series_that_can_be_validated_are_a_panel():
@@ -140,7 +136,7 @@ def test_many_series_that_can_be_validated_are_a_panel():
         np.where(np.arange(20) % 3 == 0, own - own.min(), 0) for own in make_walks([20] * 30)
     ]
     validation = make_validation_of([*make_walks([20] * 29), *rare])
-    np.testing.assert_array_equal(validation.mostly_least, [False] * 29 + [True] * 30)
+    np.testing.assert_array_equal(validation.is_intermittent, [False] * 29 + [True] * 30)
     assert not validation.is_panel
 
 
@@ -154,7 +150,7 @@ def test_windows_are_as_long_as_seasons_horizons_and_series_let_them():
     assert choose(400) == 10
     assert choose(60, season_length=12) == 15
     assert choose(4) == choose(12, horizon=5) == 1
-    assert least_length(5) == 12
+    assert min_series_length(5) == 12
     with pytest.raises(ValueError, match="has 11 samples, but horizon=5 needs at least 12"):
         choose(11, horizon=5)
     # A given one is kept while there is room.

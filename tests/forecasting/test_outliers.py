@@ -17,7 +17,9 @@ HORIZON = 6
 
 
 def damp(*series):
-    return damped(Table.of([np.array(values, dtype=float) for values in series])).values
+    return damped(
+        Table.from_arrays([np.array(values, dtype=float) for values in series])
+    ).observations
 
 
 def moved(values):
@@ -104,6 +106,6 @@ def test_later_outliers_are_damped_as_they_are_in_training():
     fresh = model.predict(history=series)
     pd.testing.assert_series_equal(updated.predict(), fresh)
     # What was observed stays what it was.
-    assert updated.observed_.values[0].max() == 1e4
+    assert updated.observed_.observations[0].max() == 1e4
     assert updated.scale_ < 20
     assert model.backtest(series, cv=2)["actual"].max() == 1e4

@@ -38,7 +38,7 @@ def fit(lengths=(80, 60)):
 def slow_held_out(series, validation, temperature):
     tests = validation.tests
     found = []
-    for i, t, block in zip(tests.series, tests.known, validation.block, strict=True):
+    for i, t, block in zip(tests.series, tests.n_known, validation.block, strict=True):
         left_out = set(overlapping_rows(validation, i, block))
         past = series[i][t - LOOKBACK : t]
         found.append(slow_average(series[i], past, temperature, left_out))
@@ -60,7 +60,7 @@ def test_forecasts_are_those_of_a_loop(temperature):
     series, _, analogs, _ = fit()
     analogs = replace(analogs, temperature=temperature)
     later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
-    fresh = Table.of(later, np.zeros(2, dtype=int), np.array([1, 0]))
+    fresh = Table.from_arrays(later, np.zeros(2, dtype=int), np.array([1, 0]))
     found = analogs.forecast(Origins.at_ends(fresh, HORIZON))[:, 0]
     for i in range(2):
         expected = slow_average(series[1 - i], later[i], temperature)
@@ -74,7 +74,7 @@ def test_unknown_and_short_series_have_none():
     found = analogs.forecast(Origins.at_ends(validation.origins.table, HORIZON))
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()
-    unknown = Table.of([series[0]], np.zeros(1, dtype=int), np.array([-1]))
+    unknown = Table.from_arrays([series[0]], np.zeros(1, dtype=int), np.array([-1]))
     assert np.isnan(analogs.forecast(Origins.at_ends(unknown, HORIZON))).all()
-    short = Table.of([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
+    short = Table.from_arrays([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
     assert np.isnan(analogs.forecast(Origins.at_ends(short, HORIZON))).all()

@@ -44,7 +44,7 @@ def error_of(forecasts, origins):
 def test_coefficients_are_those_of_weighted_least_squares():
     validation, *_ = fit(make_panel())
     origins = validation.origins.take(
-        validation.origins.known > 3
+        validation.origins.n_known > 3
     )  # after which there is a unit
     features, is_target = _Features(origins, CLASSICAL), np.ones((len(origins), HORIZON), bool)
     is_target[::5, 1] = False
@@ -65,8 +65,8 @@ def test_what_all_series_share_is_learned():
     panel = make_panel()
     validation, held_out, ridge, mixed = fit([series[:-HORIZON] for series in panel])
     assert 0.5 < ridge.share <= 0.75
-    ends = Origins.at_ends(Table.of(panel), HORIZON)
-    ends = ends.at(ends.series, ends.known - HORIZON)
+    ends = Origins.at_ends(Table.from_arrays(panel), HORIZON)
+    ends = ends.at_steps(ends.series, ends.n_known - HORIZON)
     plain = CLASSICAL.forecast(ends).mean(axis=1)
     assert error_of(ridge.forecast(ends, plain), ends) < 0.9 * error_of(plain, ends)
     # Held-out forecasts are corrected within a horizon of the end of a series.
@@ -114,7 +114,9 @@ def test_corrections_follow_units_and_shifts(factor, shift):
 
 def test_constant_series_are_not_corrected():
     _, _, ridge, _ = fit(make_panel())
-    table = Table.of([np.full(30, 5.0), np.array([7.0])], identity=np.array([-1, -1]))
+    table = Table.from_arrays(
+        [np.full(30, 5.0), np.array([7.0])], training_index=np.array([-1, -1])
+    )
     found = ridge.forecast(
         Origins.at_ends(table, HORIZON), np.repeat([[5.0], [7.0]], HORIZON, 1)
     )

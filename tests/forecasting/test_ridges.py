@@ -85,7 +85,7 @@ def test_held_out_forecasts_are_those_of_a_fit_without_the_block(
         }  # fmt: skip
         coef = slow_coef(series, 0.01, left_out, **size)
         for row in np.flatnonzero(validation.block == block):
-            i, t = tests.series[row], tests.known[row]
+            i, t = tests.series[row], tests.n_known[row]
             past = series[i][t - lookback : t]
             expected = past[-1] + (past - past[-1]) @ coef
             np.testing.assert_allclose(held_out[row, 0], expected, rtol=1e-9)

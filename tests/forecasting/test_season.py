@@ -10,12 +10,12 @@ from sklearn_attention.forecasting._forms import read_series
 from sklearn_attention.forecasting._season import (
     SeasonalAdjustment,
     autocorrelation,
+    choose_season_length,
+    list_seasons,
     mean_autocorrelation,
-    patterns_of,
     phase_of,
-    season_of,
-    season_shown,
-    seasons_of,
+    season_of_autocorrelation,
+    seasonal_patterns,
 )
 
 
@@ -34,13 +34,13 @@ def test_of_calendars(freq, expected):
     index = pd.date_range("2000-01-01", periods=200, freq=freq)
     noise = np.random.default_rng(0).normal(size=200)
     table = read_series(pd.Series(noise, index))
-    np.testing.assert_allclose(seasons_of(table, "auto"), expected)
-    assert season_of(table, "auto") == int(expected[0])
+    np.testing.assert_allclose(list_seasons(table, "auto"), expected)
+    assert choose_season_length(table, "auto") == int(expected[0])
 
 
 def shown_by(*series):
     """Season that series show."""
-    return season_shown(mean_autocorrelation(series))
+    return season_of_autocorrelation(mean_autocorrelation(series))
 
 
 def test_of_the_autocorrelation():
@@ -90,24 +90,24 @@ def make(freq, n, period=None, *, periods=False):
     ],
 )
 def test_several_of_the_frequency(freq, n, expected):
-    np.testing.assert_allclose(seasons_of(make(freq, n), "auto"), expected)
+    np.testing.assert_allclose(list_seasons(make(freq, n), "auto"), expected)
     if freq in ("D", "QE-NOV"):
-        np.testing.assert_allclose(seasons_of(make(freq, n, periods=True), "auto"), expected)
+        np.testing.assert_allclose(list_seasons(make(freq, n, periods=True), "auto"), expected)
 
 
 def test_what_the_values_show_comes_after_the_usual_one():
-    found = seasons_of(make("MS", 300, period=17.3), "auto")
+    found = list_seasons(make("MS", 300, period=17.3), "auto")
     assert found[0] == 12
     assert found[1] == pytest.approx(17.3, abs=0.05)
     assert len(found) == 2
     # But neither twice, nor a multiple, nor one that is not there three times.
     for period in (12.2, 24, 36.3, 110):
-        assert seasons_of(make("MS", 300, period=period), "auto") == [12.0]
+        assert list_seasons(make("MS", 300, period=period), "auto") == [12.0]
 
 
 def pattern_of(values, phase, m):
     """Pattern of a single series."""
-    return patterns_of(values[None], np.array([len(values)]), phase[None], m)[0]
+    return seasonal_patterns(values[None], np.array([len(values)]), phase[None], m)[0]
 
 
 def slow_pattern(values, m):
@@ -160,14 +160,14 @@ def test_phases_of_fractional_seasons_do_not_drift(m):
 def test_each_origin_has_the_pattern_of_what_it_learns_from():
     rng, steps = np.random.default_rng(3), np.arange(50)
     values = [rng.normal(size=50), 9 * np.sin(np.pi / 2 * steps) + rng.normal(size=50)]
-    table = Table.of(values, np.array([0, 3]))
+    table = Table.from_arrays(values, np.array([0, 3]))
     series, known = np.array([1, 0, 1, 1, 0, 1, 1]), np.array([40, 9, 30, 40, 11, 7, 0])
     for learned in (None, np.array([30, 9, 30, 20, 0, 50, 0])):
-        season = SeasonalAdjustment.of(
-            Origins.at_ends(table, 1).at(series, known, learned), 4.0
+        season = SeasonalAdjustment.learn(
+            Origins.at_ends(table, 1).at_steps(series, known, learned), 4.0
         )
         counts = known if learned is None else learned
-        for i, n, row in zip(series, counts, season.row, strict=True):
+        for i, n, row in zip(series, counts, season.pattern_of_origin, strict=True):
             assert season.series[row] == i
             phase = (table.starts[i] + steps[:n]) % 4
             expected = pattern_of(values[i][:n], phase, 4) if n else np.zeros(4)
@@ -180,7 +180,7 @@ def test_each_origin_has_the_pattern_of_what_it_learns_from():
 def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
     steps = np.arange(60)
     values = [5 * np.sin(np.pi / 6 * steps) + 0.1 * steps, 2.0 + steps[:20]]
-    season = SeasonalAdjustment.of(Origins.at_ends(Table.of(values), 1), 12)
+    season = SeasonalAdjustment.learn(Origins.at_ends(Table.from_arrays(values), 1), 12)
     found = season.adjusted(np.array([1, 0]), np.array([4, 9]))
     np.testing.assert_allclose(found[0], [2, 3, 4, 5, 5, 5, 5, 5, 5])
     np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)

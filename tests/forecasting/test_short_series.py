@@ -8,7 +8,7 @@ import pytest
 from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting._origins import choose_lookback
+from sklearn_attention.forecasting._season import choose_lookback
 
 FORECASTERS = [KernelForecaster, TransformerForecaster]
 
@@ -84,7 +84,7 @@ def test_a_series_of_three_steps_is_refused():
 
 @pytest.mark.parametrize(("season", "expected"), [(12, 12), (24, 24), (30, 10), (1, 10)])
 def test_a_window_has_a_short_season(season, expected):
-    assert choose_lookback(40, "auto", 5, season, seasons=1) == min(expected, 40 - 2 * 5 - 1)
+    assert choose_lookback(40, "auto", 5, season, n_seasons=1) == min(expected, 40 - 2 * 5 - 1)
 
 
 def test_thirteen_months_are_forecast_with_the_season_that_months_have():

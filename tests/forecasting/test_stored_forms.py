@@ -26,7 +26,7 @@ def test_stored_candidates_forecast_what_they_did(name):
     for loaded in (model, pickle.loads(pickle.dumps(model))):
         np.testing.assert_allclose(loaded.predict(7), expected, rtol=1e-6)
         # It learned from series as they are, and is not told of breaks.
-        table = Table.of([np.repeat([1.0, 9.0], [40, 8])])
+        table = Table.from_arrays([np.repeat([1.0, 9.0], [40, 8])])
         assert np.isinf(loaded._aligned(table)[1]).all()
         assert (loaded.correction_ is None) == (name == "series")
         # Residuals of all steps are pooled now, which changes widths a little. Beyond the

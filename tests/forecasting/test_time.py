@@ -12,7 +12,8 @@ from slow_cases import slow_but
 
 from sklearn_attention import _blocks
 from sklearn_attention.forecasting import TimeIndex
-from sklearn_attention.forecasting._time import as_index, kind_of, steps_until
+from sklearn_attention.forecasting._inputs import count_steps_until
+from sklearn_attention.forecasting._time import as_index, kind_of
 
 STORED_BY_PANDAS_3 = pytest.mark.skipif(
     pd.__version__ < "3", reason="pandas 2 does not make this offset anew from its parts"
@@ -29,7 +30,7 @@ def test_it_continues_as_pandas_does(freq, tz, known):
     seen = dates[:40] if known else pd.DatetimeIndex(dates[:40], freq=None)
     time = TimeIndex.read(seen)
     for start, stop in [(0, 40), (0, 60), (40, 60), (45, 60), (39, 41), (3, 3)]:
-        found = time.between(start, stop)
+        found = time.index_between(start, stop)
         pd.testing.assert_index_equal(found, dates[start:stop], exact=True)
         # Without one, another name of the same frequency may be found: QS-OCT is QS-JAN.
         assert found.freq == dates.freq if known else found.freq is not None
@@ -51,9 +52,9 @@ def test_days_go_on_where_clocks_change_at_midnight(tz, start, freq):
     for begin in (0, *moved[:1]):  # the series may begin, and end, by a step that was moved
         for n in (9, *moved[:1] + 1):
             time, then = TimeIndex.read(days[begin:][: max(n, 3)]), days[begin:]
-            assert time.between(0, len(then)).equals(then)
+            assert time.index_between(0, len(then)).equals(then)
             np.testing.assert_array_equal(time.positions(then[[-1, 11]]), [len(then) - 1, 11])
-            np.testing.assert_array_equal(time.reaching(then[-1]).values, then.asi8)
+            np.testing.assert_array_equal(time.extended_to(then[-1]).values, then.asi8)
 
 
 def test_a_date_that_the_clock_skips_or_repeats_may_be_the_last():
@@ -61,9 +62,9 @@ def test_a_date_that_the_clock_skips_or_repeats_may_be_the_last():
     days = days.tz_localize("America/Santiago", nonexistent="shift_forward")
     hours = pd.date_range("2024-04-01", periods=400, freq="h", tz="America/Santiago")
     time = TimeIndex.read(days[:9])
-    assert steps_until(time, pd.Timestamp("2024-09-08")) == 192
-    assert steps_until(time, "2024-04-06") == 37
-    assert steps_until(TimeIndex.read(hours[:9]), "2024-04-06") == 6 * 24 + 1
+    assert count_steps_until(time, pd.Timestamp("2024-09-08")) == 192
+    assert count_steps_until(time, "2024-04-06") == 37
+    assert count_steps_until(TimeIndex.read(hours[:9]), "2024-04-06") == 6 * 24 + 1
 
 
 @pytest.mark.parametrize(
@@ -83,11 +84,11 @@ def test_frequencies_keep_their_parameters(freq):
     stored = skops.io.dumps(asdict(time))
     types = skops.io.get_untrusted_types(data=stored)
     time = TimeIndex(**skops.io.loads(stored, trusted=types))
-    assert time.between(0, 60).equals(dates)
-    assert time.between(45, 60).equals(dates[45:])
+    assert time.index_between(0, 60).equals(dates)
+    assert time.index_between(45, 60).equals(dates[45:])
     np.testing.assert_array_equal(time.positions(dates[[50, 44]]), [50, 44])
-    later = TimeIndex.read(pd.DatetimeIndex(dates[40:42], freq=None), like=time)
-    assert later.between(0, 20).equals(dates[40:])
+    later = TimeIndex.read(pd.DatetimeIndex(dates[40:42], freq=None), reference=time)
+    assert later.index_between(0, 20).equals(dates[40:])
 
 
 @pytest.mark.parametrize("tz", [None, "America/Santiago"])
@@ -105,7 +106,7 @@ def test_days_of_months_and_weeks_are_recognised(start, freq, found, tz):
     dates = pd.date_range(start, periods=60, freq=freq)
     dates = pd.DatetimeIndex(dates.tz_localize(tz, nonexistent="shift_forward"), freq=None)
     time = TimeIndex.read(dates[:30])
-    assert time.between(0, 60).equals(dates)
+    assert time.index_between(0, 60).equals(dates)
     series = pd.Series(np.arange(30.0), dates[:30]).drop(dates[7])
     with pytest.raises(ValueError, match=f"missing at frequency .*{re.escape(found)}"):
         read_whole(series.index)
@@ -118,16 +119,16 @@ def test_local_dates_in_utc_are_refused(freq, tz):
     with pytest.raises(ValueError, match="dates of a time zone, stored in UTC") as error:
         TimeIndex.read(dates)
     advised = re.search(r"as by index\.(.*); else", str(error.value))[1]
-    found = TimeIndex.read(eval(f"dates.{advised}")).between(0, 120)
+    found = TimeIndex.read(eval(f"dates.{advised}")).index_between(0, 120)
     assert found.equals(local)
 
 
 DAYS = pd.date_range("2024-01-01", periods=30, freq="B")
 
 
-def read_whole(index, like=None):
+def read_whole(index, reference=None):
     """An index that must not lack steps."""
-    time = TimeIndex.read(index, like=like)
+    time = TimeIndex.read(index, reference=reference)
     time.refuse_gaps(time.find(index), "y")
     return time
 
@@ -178,8 +179,8 @@ def test_foreign_steps_are_refused(index, message):
 )
 def test_steps_are_found_later_and_not_before(index):
     time = TimeIndex.read(index[3:30])
-    assert time.reaching(index[36]).index.equals(index[3:37])
-    assert time.reaching(index[12]) is time
+    assert time.extended_to(index[36]).index.equals(index[3:37])
+    assert time.extended_to(index[12]) is time
     np.testing.assert_array_equal(time.find(index[[36, 3, 29]]), [33, 0, 26])
     assert (time.find(index[:3]) < 0).all()
     if index.dtype.kind != "i":
@@ -227,4 +228,4 @@ def test_steps_that_do_not_fit_with_all_arrays_of_them_are_refused(monkeypatch):
     monkeypatch.setattr(_blocks, "_memory_limit", lambda: 1e6)
     time = TimeIndex.read(pd.date_range("2024", periods=3))
     with pytest.raises(MemoryError, match="pass fewer steps, without a date far off"):
-        time.reaching(pd.Timestamp("2124"))
+        time.extended_to(pd.Timestamp("2124"))

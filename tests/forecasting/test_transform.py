@@ -9,14 +9,14 @@ from sklearn_attention import TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _transform as module
 from sklearn_attention.forecasting._combination import fit_combined, new_candidates
-from sklearn_attention.forecasting._transform import Transform, choose_transform, shift_of
+from sklearn_attention.forecasting._transform import Transform, choose_shift, choose_transform
 
 HORIZON = 3
 
 
 def choose(values, log="auto", bounds=None, fit=None):
-    table = Table.of(values)
-    plain = Transform.within(bounds, values)
+    table = Table.from_arrays(values)
+    plain = Transform.without_log(bounds, values)
 
     def fitted(table):
         candidates = new_candidates(["ridge", "classical"], table, HORIZON, [12.0], 12)
@@ -26,11 +26,11 @@ def choose(values, log="auto", bounds=None, fit=None):
 
 
 def encoded(transform, values):
-    return transform.encode(Table.of([values])).value
+    return transform.encode(Table.from_arrays([values])).value
 
 
 def decoded(transform, values):
-    return transform.decode(values, Origins.at_ends(Table.of([np.ones(2)]), 1))
+    return transform.decode(values, Origins.at_ends(Table.from_arrays([np.ones(2)]), 1))
 
 
 def growing(n=96, seed=0):
@@ -53,10 +53,10 @@ def test_what_is_not_positive_is_a_tenth_of_the_least_so_far():
 )
 def test_a_shift_where_values_come_close_to_zero(values, shift):
     series = [np.array(values)]
-    np.testing.assert_allclose(shift_of(series), shift)
+    np.testing.assert_allclose(choose_shift(series), shift)
     # Of many series the small ones would be lost in a shift for all.
     if min(values) > 0:
-        assert shift_of(series * module.PANEL) == 0
+        assert choose_shift(series * module.PANEL) == 0
 
 
 def test_the_smaller_errors_decide():

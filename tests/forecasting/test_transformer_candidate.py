@@ -26,12 +26,12 @@ def make(**options):
 
 class TestScaling:
     def test_of_unknown_series_is_that_so_far(self):
-        table = Table.of(make_walks([30, 20]))
+        table = Table.from_arrays(make_walks([30, 20]))
         scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
         twins = unknown_twins(table)
         series, known = np.array([1, 0, 1]), np.array([7, 30, 1])
-        units = scaling.units(Origins.at_ends(twins, HORIZON).at(series, known))
-        pasts = [twins.values[i][:n] for i, n in zip(series, known, strict=True)]
+        units = scaling.units(Origins.at_ends(twins, HORIZON).at_steps(series, known))
+        pasts = [twins.observations[i][:n] for i, n in zip(series, known, strict=True)]
         expected = [(own.mean(), own.std() if len(own) > 1 else 1.0) for own in pasts]
         np.testing.assert_allclose(units, expected)
 
@@ -51,7 +51,7 @@ def test_adds_to_a_ridge_and_learns_from_what_came_before(monkeypatch):
     assert fitted.settings is fitted.task is fitted.attributes is None
     series, known = learned
     assert (known >= LOOKBACK).all()
-    assert (known + HORIZON <= validation.earliest()[series]).all()
+    assert (known + HORIZON <= validation.first_test_step()[series]).all()
     np.testing.assert_array_equal(held_out, fitted.forecast(validation.tests))
     ridge = WindowRidge(LOOKBACK).fit(validation)[0].forecast(validation.tests)
     network = fitted.network.module("cpu")

@@ -26,8 +26,10 @@ def make_validation(lengths=(90, 70), seed=0):
         own + 5 * table[: len(own), 0]
         for own, table in zip(make_walks(lengths), features, strict=True)
     ]
-    table = Table.of(values, features=[own.astype(float) for own in features], known=[0, 1])
-    return Validation.of(table, HORIZON, 6)
+    table = Table.from_arrays(
+        values, features=[own.astype(float) for own in features], future_columns=[0, 1]
+    )
+    return Validation.from_table(table, HORIZON, 6)
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def slow_row(values, features, known, ahead, level, unit, drifts):
 
 
 def parts_of(table):
-    return np.split(table.features, table.first[1:])
+    return np.split(table.features, table.first_rows[1:])
 
 
 @pytest.mark.parametrize("drifts", [False, True])
@@ -71,8 +73,8 @@ def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
     def rows_at(places):
         return [
             slow_row(
-                table.values[i], parts_of(table)[i], known, ahead, table.values[i].mean(),
-                table.values[i].std(), drifts,
+                table.observations[i], parts_of(table)[i], known, ahead,
+                table.observations[i].mean(), table.observations[i].std(), drifts,
             )
             for i, known, ahead in places
         ]  # fmt: skip
@@ -80,16 +82,18 @@ def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
     series, step, ahead = module._rows_of(table, HORIZON)
     places = list(zip(series, step - ahead, ahead, strict=True))
     columns, level, unit = (np.array(part) for part in zip(*rows_at(places), strict=True))
-    values = np.array([table.values[i][k + a] for i, k, a in places])
+    values = np.array([table.observations[i][k + a] for i, k, a in places])
     trees = HistGradientBoostingRegressor(
         max_iter=10, learning_rate=0.2, max_leaf_nodes=len(values) // 50, early_stopping=False,
         random_state=0,
     )  # fmt: skip
     trees.fit(columns, (values - level) / unit)
-    origins = Origins.at_ends(table, HORIZON).at(np.array([0, 1, 0]), np.array([90, 70, 3]))
+    origins = Origins.at_ends(table, HORIZON).at_steps(
+        np.array([0, 1, 0]), np.array([90, 70, 3])
+    )
     later = [
         (i, known, ahead)
-        for i, known in zip(origins.series, origins.known, strict=True)
+        for i, known in zip(origins.series, origins.n_known, strict=True)
         for ahead in range(HORIZON)
     ]
     columns, level, unit = (np.array(part) for part in zip(*rows_at(later), strict=True))
@@ -113,7 +117,7 @@ def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypat
     _, step, _ = module._rows_of(table, HORIZON)
     for part, (rows, _) in enumerate(learned[:2]):
         for block in range(part, 5, 2):
-            known = validation.tests.known[validation.block == block]
+            known = validation.tests.n_known[validation.block == block]
             inside = (step >= known.min()) & (step < known.max() + HORIZON)
             assert inside.any()
             assert not rows[inside].any()
@@ -124,18 +128,22 @@ def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypat
 
 def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
     steps = np.arange(200.0)
-    validation = Validation.of(Table.of([100 + steps + np.sin(steps)]), HORIZON, 6)
+    validation = Validation.from_table(
+        Table.from_arrays([100 + steps + np.sin(steps)]), HORIZON, 6
+    )
     fitted, _ = Trees((6.0,)).fit(validation)
     assert fitted.drifts
     found = fitted.forecast(Origins.at_ends(validation.origins.table, HORIZON))[0, 0]
     np.testing.assert_allclose(found, 300 + np.arange(HORIZON), atol=2)
     # Nor does one that is shorter than a season say anything.
-    wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5), np.arange(5.0)])
-    assert not Trees((6.0,)).fit(Validation.of(wave, HORIZON, 6))[0].drifts
+    wave = Table.from_arrays(
+        [np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5), np.arange(5.0)]
+    )
+    assert not Trees((6.0,)).fit(Validation.from_table(wave, HORIZON, 6))[0].drifts
 
 
 def test_short_series_have_none():
-    validation = Validation.of(Table.of([np.arange(9.0)]), 2, 3)
+    validation = Validation.from_table(Table.from_arrays([np.arange(9.0)]), 2, 3)
     fitted, found = Trees((1.0,)).fit(validation)
     assert fitted.fitted is None
     assert np.isnan(found).all()

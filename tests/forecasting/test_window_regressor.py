@@ -51,7 +51,7 @@ def test_forecasts_are_those_of_the_regressor_on_windows(regressor):
         }  # fmt: skip
         model = slow_fit(regressor, series, left_out)
         for row in np.flatnonzero(validation.block == block)[::5]:
-            i, t = tests.series[row], tests.known[row]
+            i, t = tests.series[row], tests.n_known[row]
             expected = slow_forecast(model, series[i][t - LOOKBACK : t], unit[i])
             np.testing.assert_allclose(held_out[row, 0], expected)
 

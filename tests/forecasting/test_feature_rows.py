@@ -10,10 +10,10 @@ from forecasting_data import fit, make_features, make_panel, new
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
-from sklearn_attention.forecasting._inputs import (
+from sklearn_attention.forecasting._feature_rows import (
     FeatureRows,
+    add_future_covariates,
     with_features,
-    with_later_features,
 )
 
 A, B = make_panel().values()
@@ -25,7 +25,7 @@ def make_table(features=False):
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=(n, 3)) for n in LENGTHS] if features else None
     values = [rng.normal(size=n) for n in LENGTHS]
-    return Table.of(values, STARTS, features=parts, known=[0, 2])
+    return Table.from_arrays(values, STARTS, features=parts, future_columns=[0, 2])
 
 
 def make_rows(steps, seed=1):
@@ -158,14 +158,14 @@ def test_later_rows_are_those_of_a_loop(last, n_later):
     table = make_table(features=True)
     # Rows go on for two steps after the first series, and for more after the others.
     rows, found = make_rows([range(4, 10), range(6, 16), range(7, 20)])
-    joined = with_later_features(table, rows, np.array(last), 4, "raise")
+    joined = add_future_covariates(table, rows, np.array(last), 4, "raise")
     np.testing.assert_array_equal(joined.lengths, LENGTHS)
-    np.testing.assert_array_equal(joined.counts, LENGTHS + n_later)
+    np.testing.assert_array_equal(joined.row_counts, LENGTHS + n_later)
     end = table.features[[4, 13, 17]]
     for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
         expected = end[i].copy()  # what is not known beforehand stays as it was
         if step < table.ends[i]:
-            expected = table.features[table.first[i] + step - STARTS[i]].copy()
+            expected = table.features[table.first_rows[i] + step - STARTS[i]].copy()
         if (i, step) in found:
             expected[[0, 2]] = found[i, step][[0, 2]]
         np.testing.assert_array_equal(own, expected)
