@@ -152,7 +152,7 @@ class _Replay:
             model._append(later, self._renumbered(self.rows))
 
     def _renumbered(self, rows):
-        """Number series and steps of FeatureRows as the forecaster does; None stays None."""
+        """Count series and steps of FeatureRows as the forecaster does; None stays None."""
         if rows is None:
             return None
         number = np.full(len(self.table), -1)

@@ -327,8 +327,9 @@ class Forecaster(AttentionEstimator, ABC):
         if coverage is not None:
             coverage = check_levels("coverage", coverage)
         table, requested = read_request(self, X, history)
-        found, columns = self._forecast_rows(table, requested, coverage, history is not None)
-        return wrap(requested, found, columns)
+        is_fresh = history is not None
+        forecast_rows, columns = self._forecast_rows(table, requested, coverage, is_fresh)
+        return wrap(requested, forecast_rows, columns)
 
     def _forecast_rows(self, table, requested, coverages=None, fresh=False):
         """Forecasts and their names, with the ends of intervals if there are any."""
@@ -446,8 +447,8 @@ class Forecaster(AttentionEstimator, ABC):
         scale = naive_scales(self.observed_.observations)
         scale[: len(self.scale_)] = self.scale_
         errors = [
-            np.abs(found - actual).mean() / unit
-            for found, actual, unit in zip(forecasts, later.observations, scale, strict=True)
+            np.abs(forecast - actual).mean() / unit
+            for forecast, actual, unit in zip(forecasts, later.observations, scale, strict=True)
             if len(actual)
         ]
         return -float(np.mean(errors))

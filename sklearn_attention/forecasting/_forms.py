@@ -332,7 +332,7 @@ def pandas_if_dated(data):
     return frame if is_tidy(frame) else frame.set_index(TIME)
 
 
-def wrap(table, values, columns=None):
+def wrap(table, forecast_rows, columns=None):
     """Return forecasts in the form in which the user passed the series.
 
     Parameters
@@ -340,12 +340,12 @@ def wrap(table, values, columns=None):
     table : Table
         The steps to forecast, in the order of the series, unless its form has an index of
         series and time.
-    values : ndarray of shape (n_rows,) or (n_rows, n_columns)
+    forecast_rows : ndarray of shape (n_rows,) or (n_rows, n_columns)
         Forecasts of the rows of the table, or several quantities of each.
     columns : list, default=None
         Names of the quantities; None if there is only one.
     """
-    wrapped, form = _in_form(table, values, columns), table.form
+    wrapped, form = _in_form(table, forecast_rows, columns), table.form
     has_times = isinstance(wrapped, pd.DataFrame) and table.time.kind != "position"
     return to_library(wrapped, form.library, with_index=has_times and form.kind != "tidy")
 
@@ -394,42 +394,42 @@ def _to_library_column(name, column, library):
     return converted.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
 
 
-def _in_form(table, values, columns):
+def _in_form(table, forecast_rows, columns):
     """Return forecasts in the form of the series, as arrays or objects of pandas.
 
     The arguments are those of :func:`wrap`.
     """
     form, names = table.form, table.names
-    values = np.asarray(values).astype(form.dtype)
+    forecast_rows = np.asarray(forecast_rows).astype(form.dtype)
     if form.kind == "array":
-        return values
-    values_of_series = np.split(values, table.first_rows[1:])
+        return forecast_rows
+    rows_of_series = np.split(forecast_rows, table.first_rows[1:])
     if form.kind == "table":
-        return np.stack(values_of_series, axis=-1)
+        return np.stack(rows_of_series, axis=-1)
     if form.kind == "windows":
-        return np.stack(values_of_series, axis=0)
+        return np.stack(rows_of_series, axis=0)
     if form.kind == "arrays":
-        return dict(zip(names, values_of_series, strict=True))
+        return dict(zip(names, rows_of_series, strict=True))
     # The other forms have an index. It is cut from an index of all steps, so that it keeps its
     # frequency.
     first = int(table.step.min(initial=len(table.time)))
     steps = table.time.index_between(first, int(table.step.max(initial=-1)) + 1)
     if form.long:
-        return _in_long_form(table, values, _take(steps, table.step - first), columns)
+        return _in_long_form(table, forecast_rows, _take(steps, table.step - first), columns)
     if form.kind == "dict":
         positions_of_series = np.split(table.step - first, table.first_rows[1:])
         forecasts = {}
         for i, name in enumerate(names):
             index = _take(steps, positions_of_series[i])
-            forecasts[name] = _labelled(values_of_series[i], index, name, columns)
+            forecasts[name] = _labelled(rows_of_series[i], index, name, columns)
         return forecasts
     index = form.index
     if index is None:
         index = _take(steps, table.step[table.series == 0] - first)
     if form.kind == "series":
-        return _labelled(values, index, names[0], columns)
+        return _labelled(forecast_rows, index, names[0], columns)
     header = _header(names, form.labels, columns)
-    return pd.DataFrame(np.column_stack(values_of_series), index=index, columns=header)
+    return pd.DataFrame(np.column_stack(rows_of_series), index=index, columns=header)
 
 
 def _header(names, labels, columns):
@@ -454,7 +454,7 @@ def _take(index, entries):
     return index[entries] if len(entries) else index[:0]
 
 
-def _in_long_form(table, values, steps, columns):
+def _in_long_form(table, forecast_rows, steps, columns):
     """Return forecasts in long format; `steps` is the index of time of the rows.
 
     The other arguments are those of :func:`wrap`.
@@ -464,9 +464,11 @@ def _in_long_form(table, values, steps, columns):
         names = pd.Index(table.names, tupleize_cols=False).take(table.series)
         index = pd.MultiIndex.from_arrays([names, steps], names=form.labels[:2])
     if form.kind == "long":
-        return _labelled(values, index, form.labels[2], columns)
+        return _labelled(forecast_rows, index, form.labels[2], columns)
     name_of_value = "forecast" if form.kind == "tidy" else form.labels[2]
-    frame = _labelled(values.reshape(len(index), -1), index, None, columns or [name_of_value])
+    frame = _labelled(
+        forecast_rows.reshape(len(index), -1), index, None, columns or [name_of_value]
+    )
     if form.kind == "long_frame":
         return frame
     frame = frame.set_axis(index.set_names([SERIES, TIME])).reset_index()

@@ -365,7 +365,7 @@ class Table:
 
 
 def positions(first, counts):
-    """Number consecutive positions in each series, such as steps or rows.
+    """Enumerate consecutive positions in each series, such as steps or rows.
 
     Parameters
     ----------
