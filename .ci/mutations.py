@@ -889,8 +889,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forecaster.py",
-        "most = np.where(is_known, np.maximum(most, known[table.training_index]), most)",
-        "most = np.where(is_known, known[table.training_index], most)",
+        "reach = np.where(is_training, larger, reach)",
+        "reach = np.where(is_training, learned[table.training_index], reach)",
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(

@@ -489,9 +489,9 @@ class OwnAnalogs:
                 forecasts[part, 0] = self._average(some, keys, [self.temperature])[0]
         return forecasts
 
-    def _memories(self, origins, identity):
+    def _memories(self, origins, training_index):
         """Training series, the rows of origins in them, and windows with what followed."""
-        source = np.where(origins.n_known >= self.lookback, identity[origins.series], -1)
+        source = np.where(origins.n_known >= self.lookback, training_index[origins.series], -1)
         for i, rows in by_group(source):
             table = Table.from_arrays([self.values[i]])
             remembered = Origins.within(table, origins.horizon, self.lookback)

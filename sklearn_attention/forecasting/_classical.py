@@ -206,25 +206,25 @@ class Classical:
     def fit(self, validation):
         """Return itself, and forecasts of validation origins by patterns before their block."""
         tests = validation.tests
-        known = tests.n_known.copy()
+        n_pattern_steps = tests.n_known.copy()
         for rows, _ in validation.folds():
             origins = tests.take(rows).with_patterns_before(validation.first_test_step(rows))
-            known[rows] = origins.n_pattern_steps
-        return self, self.forecast(replace(tests, n_pattern_steps=known))
+            n_pattern_steps[rows] = origins.n_pattern_steps
+        return self, self.forecast(replace(tests, n_pattern_steps=n_pattern_steps))
 
     def forecast(self, origins):
         """Forecast, (n_origins, n_names, horizon); the first step stands for itself."""
         season = SeasonalAdjustment.learn(origins, self.season_length)
-        known = np.maximum(origins.n_known, 1)
+        n_known = np.maximum(origins.n_known, 1)
         lengths = np.zeros(len(season.series), dtype=np.int64)
-        np.maximum.at(lengths, season.pattern_of_origin, known)
+        np.maximum.at(lengths, season.pattern_of_origin, n_known)
         forecasts = np.empty((len(origins), len(self.names), origins.horizon))
         for group in groups_by_length(lengths):
             place = np.full(len(lengths), -1)
             place[group] = np.arange(len(group))
             rows = np.flatnonzero(place[season.pattern_of_origin] >= 0)
             table = season.adjusted(group, lengths[group])
-            row, last = place[season.pattern_of_origin[rows]], known[rows] - 1
+            row, last = place[season.pattern_of_origin[rows]], n_known[rows] - 1
             forecasts[rows] = self._adjusted(table, row, last, origins.horizon)
         return (
             forecasts

@@ -294,8 +294,10 @@ class CombinedForecast:
 
     def weights_at(self, origins):
         """Return weights of the candidates at origins; (n_origins, n_names)."""
-        identity = origins.training_index
-        return np.where((identity >= 0)[:, None], self.weights[identity], self.of_new_series)
+        training_index = origins.training_index
+        return np.where(
+            (training_index >= 0)[:, None], self.weights[training_index], self.of_new_series
+        )
 
     def each(self, origins, is_wanted=None):
         """Compute forecasts of the candidates, (n_origins, n_names, horizon).

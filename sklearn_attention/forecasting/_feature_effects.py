@@ -128,8 +128,10 @@ def with_distances(table, events):
         for there, steps in ((last >= first, rows - last), (following < end, following - rows)):
             further.append(np.where(there, np.minimum(steps, _FARTHEST), _FARTHEST))
     features = np.column_stack([table.features, *further])
-    known = np.append(table.future_columns, np.arange(table.n_features, features.shape[1]))
-    return replace(table, features=features, future_columns=known)
+    future_columns = np.append(
+        table.future_columns, np.arange(table.n_features, features.shape[1])
+    )
+    return replace(table, features=features, future_columns=future_columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -663,8 +663,8 @@ class Forecaster(AttentionEstimator, ABC):
             effects = EffectDistribution(np.sqrt(variance), np.full(variance.shape, dof))
             ends = effects.inflate(columns[:, 1:, None], columns[:, :1], levels)[:, :, 0]
             series = requested.series
-            known = np.clip(requested.step - table.starts[series], 0, table.lengths[series])
-            origins = Origins(table, series, known, self._at_once)
+            n_known = np.clip(requested.step - table.starts[series], 0, table.lengths[series])
+            origins = Origins(table, series, n_known, self._at_once)
             columns[:, 1:] = self.transform_.clip(ends, origins)
         return columns
 
@@ -672,12 +672,12 @@ class Forecaster(AttentionEstimator, ABC):
         """Compute the same of a table in which all levels are known."""
         plain, series = Origins.at_ends(table, self._at_once), requested.series
         # Nothing is known before the first step, which stands for itself.
-        known = np.maximum(requested.step - table.starts[series], 0)
+        n_known = np.maximum(requested.step - table.starts[series], 0)
         ahead = requested.step - table.ends[series]
         observed, later = np.flatnonzero(ahead < 0), np.flatnonzero(ahead >= 0)
         columns = []
         if len(observed) or not len(later):  # each is forecast from the steps before it
-            origins = Origins(table, series[observed], known[observed], self._at_once)
+            origins = Origins(table, series[observed], n_known[observed], self._at_once)
             origins = origins.with_shared_patterns()
             forecasts, distances = self._with_distances(origins, ends_from, fresh)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
@@ -688,17 +688,18 @@ class Forecaster(AttentionEstimator, ABC):
             blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, fresh, wider)
             columns.append(blocks[series[later], ahead[later]])
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
-        origins = plain.at_steps(series, np.minimum(known, plain.n_known[series]))
+        origins = plain.at_steps(series, np.minimum(n_known, plain.n_known[series]))
         in_order = self.transform_.decode(in_order, origins)
         if ends_from is not None and len(later):
-            most = farthest_ends(table, ahead.max() + 1)
+            reach = farthest_ends(table, ahead.max() + 1)
             if fresh:  # a short history of a series in training says less than the series
                 training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
-                known = farthest_ends(self.observed_, ahead.max() + 1)[training]
-                is_known = (table.training_index >= 0)[:, None]
-                most = np.where(is_known, np.maximum(most, known[table.training_index]), most)
-            most, center = most[series[later], ahead[later], None], in_order[later, :1]
-            in_order[later] = np.clip(in_order[later], center - most, center + most)
+                learned = farthest_ends(self.observed_, ahead.max() + 1)[training]
+                is_training = (table.training_index >= 0)[:, None]
+                larger = np.maximum(reach, learned[table.training_index])
+                reach = np.where(is_training, larger, reach)
+            reach, center = reach[series[later], ahead[later], None], in_order[later, :1]
+            in_order[later] = np.clip(in_order[later], center - reach, center + reach)
         return in_order
 
     def _blocks_ahead(self, ends, n_steps, ends_from, fresh, wider):

@@ -115,11 +115,13 @@ def _inputs(origins, units, scaling, device):
     """Windows, their features and known later ones in units of the network; None for none."""
     past = (origins.past(scaling.lookback) - units[:, :1]) / units[:, 1:]
     features, later = origins.past_features(scaling.lookback), origins.future_features()
-    center, scale, known = scaling.center, scaling.scale, origins.table.future_columns
+    center, scale, future_columns = scaling.center, scaling.scale, origins.table.future_columns
+    if later is not None:
+        later = (later - center[future_columns]) / scale[future_columns]
     return [
         _tensor(past, device),
         None if features is None else _tensor((features - center) / scale, device),
-        None if later is None else _tensor((later - center[known]) / scale[known], device),
+        None if later is None else _tensor(later, device),
     ]
 
 

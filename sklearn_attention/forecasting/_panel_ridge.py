@@ -57,13 +57,13 @@ class PanelRidge:
         is_last = tests.steps_left <= tests.horizon
         rows = np.flatnonzero(is_last & ~is_excluded[tests.series])
         until, lengths = validation.first_test_step(rows), tests.table.lengths
-        series, known = positions(1, np.where(is_excluded, 0, np.maximum(lengths - 1, 0)))
+        series, n_known = positions(1, np.where(is_excluded, 0, np.maximum(lengths - 1, 0)))
         if len(series) > _MAX_ORIGINS:
             drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
-            series, known = series[drawn], known[drawn]
+            series, n_known = series[drawn], n_known[drawn]
         # All origins of a series share the seasonal pattern of the whole series: one of its own
         # for each would take the square of their number.
-        origins = Origins(tests.table, series, known, tests.horizon, lengths[series])
+        origins = Origins(tests.table, series, n_known, tests.horizon, lengths[series])
         features = _Features(origins, classical)
 
         def fit_before(ends):

@@ -99,7 +99,10 @@ class CandidateNetwork:
     def _forecasts(self, origins):
         """Compute the forecasts of the network; (n_origins, horizon)."""
         season = SeasonalAdjustment.learn(origins, self.classical.season_length)
-        row, known = season.pattern_of_origin[:, None], np.maximum(origins.n_known, 1)[:, None]
+        row, n_known = (
+            season.pattern_of_origin[:, None],
+            np.maximum(origins.n_known, 1)[:, None],
+        )
         steps = np.maximum(origins.n_known[:, None] - 32 + np.arange(32), 0)
         past = origins.past(32) - season.patterns_at(row, steps)
         unit, unit_of_season = _units(origins, season)
@@ -115,8 +118,8 @@ class CandidateNetwork:
             np.arcsinh(past),
             np.arcsinh(candidates).reshape(len(past), -1),
             np.log(unit) if is_log else np.zeros_like(unit),
-            np.log(known),
-            np.minimum(known, 32) / 32,
+            np.log(n_known),
+            np.minimum(n_known, 32) / 32,
             np.abs(past).mean(axis=1, keepdims=True) / 10,
             candidates.std(axis=(1, 2))[:, None],
         ])  # fmt: skip

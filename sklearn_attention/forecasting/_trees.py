@@ -147,23 +147,23 @@ class Trees:
 
         An origin for each row, `ahead` (n,) is counted from 0.
         """
-        table, series, known = origins.table, origins.series, np.maximum(origins.n_known, 1)
+        table, series, n_known = origins.table, origins.series, np.maximum(origins.n_known, 1)
         step, sums = origins.n_known + ahead, _sums(table, table.value[:, None])
 
         def at(steps):
             values = table.value[table.first_rows[series] + np.maximum(steps, 0)]
             return np.where(steps >= 0, values, np.nan)
 
-        lately = [_mean_before(table, sums, series, known, m)[:, 0] for m in self._steps]
+        lately = [_mean_before(table, sums, series, n_known, m)[:, 0] for m in self._steps]
         level, unit = (
             origins.series_units(self.level, means),
             origins.series_units(self.unit, stds),
         )
-        level, last = lately[0] if self.drifts else level, at(known - 1)
+        level, last = lately[0] if self.drifts else level, at(n_known - 1)
         own = [*lately, last]
         for m in self._steps:
             lag = step - m * (ahead // m + 1)
-            own += [at(lag), at(lag - m), last - at(known - 1 - m) + level]
+            own += [at(lag), at(lag - m), last - at(n_known - 1 - m) + level]
         columns = [(np.column_stack(own) - level[:, None]) / unit[:, None], ahead[:, None]]
         if self.dated:
             place = table.starts[series] + step
@@ -171,7 +171,7 @@ class Trees:
         if table.n_features:
             unknown = np.setdiff1d(np.arange(table.n_features), table.future_columns)
             then = table.features[table.feature_rows(series, step)]
-            now = table.features[table.feature_rows(series, known - 1)]
+            now = table.features[table.feature_rows(series, n_known - 1)]
             columns += [then[:, table.future_columns], now[:, unknown]]
             sums = _sums(table, table.features[:, self.averaged])
             end = np.minimum(step, table.row_counts[series] - 1) + 1
