@@ -77,6 +77,7 @@ def _with_names(frame, table):
     """
     form = table.form
     keys = ["fold", "cutoff", "time", "actual"]
+    # Forms of one series have no name of the series.
     if form.kind not in ("array", "series") and not form.single:
         keys.insert(0, "series")
         names = [table.names[i] for i in frame["series"]]
@@ -174,6 +175,7 @@ class _Replay:
         test = test.take_rows(np.flatnonzero(is_tested))
         if not len(test.step):
             return None
+        # From here on series and steps have the numbers that the forecaster gives them.
         actual, rows = test.take_series(self.seen, self.offset), None
         has_row = np.ones(len(actual.step), dtype=bool)
         if self.rows is not None:
@@ -181,6 +183,7 @@ class _Replay:
             first = self.ends[self.seen].min()
             is_needed = (self.rows.step >= first) & (self.rows.step < stop)
             rows = self._renumbered(self.rows.take(is_needed))
+            # Each pair of series and step becomes one whole number.
             base = len(self.table.time)
             has_row = np.isin(
                 actual.series * base + actual.step, rows.series * base + rows.step

@@ -231,6 +231,8 @@ def fill_values(table, *, missing, season_length, what):
     """Fill the gaps of the series of a table, or raise an error that names them.
 
     Missing values at the ends of a series are cut off, unless `missing` is "raise".
+    `season_length` is the number of steps in a season, for "seasonal" and for a warning that
+    "interpolate" may lose the season.
     """
     check_choice("missing", missing, MISSING)
     if missing != "raise" and np.isnan(table.value).any():
@@ -292,11 +294,13 @@ def _filled(table, field, missing, fill, what, columns=()):
     """
     filled = getattr(table, field).copy()
     is_missing = np.isnan(filled.reshape(len(filled), -1))
+    # True for columns that may end before their series: past covariates.
     may_end = np.zeros(is_missing.shape[1], dtype=bool)
     if field == "features":
         may_end = ~np.isin(np.arange(is_missing.shape[1]), table.future_columns)
     for i in np.unique(table.series[is_missing.any(axis=1)]):
         rows = slice(table.first_rows[i], table.first_rows[i] + table.row_counts[i])
+        # A cell is in a gap if the column has a value before it and a value after it.
         has_begun = np.maximum.accumulate(~is_missing[rows])
         goes_on = np.maximum.accumulate(~is_missing[rows][::-1])[::-1]
         is_at_end = ~(has_begun & (goes_on | may_end))

@@ -125,6 +125,9 @@ def index_if_dates(X):
 def split_features_and_series(X, y):
     """Split the arguments of `fit` into features and series.
 
+    The series are X if y is None. Features are X beside y, or the other columns of a tidy frame
+    with the series. Rows of a frame X with times name the series and steps of y.
+
     Returns
     -------
     X : object
@@ -134,14 +137,15 @@ def split_features_and_series(X, y):
     what : {"X", "y"}
         The argument that had the series.
     """
-    series_columns = {SERIES, TIME, TARGET}
+    tidy_columns = {SERIES, TIME, TARGET}
     if X is None or y is None:
         y, what = (X, "X") if y is None else (y, "y")
         if isinstance(y, pd.Index):
             raise ValueError("X is only an index, and y is None: pass the series as X or as y.")
         y = pandas_if_dated(y)
-        has_features = is_tidy(y) and not series_columns.issuperset(y)
-        return y.drop(columns=TARGET, errors="ignore") if has_features else None, y, what
+        has_features = is_tidy(y) and not tidy_columns.issuperset(y)
+        X = y.drop(columns=TARGET, errors="ignore") if has_features else None
+        return X, y, what
     X, y = index_if_dates(X), pandas_if_dated(y)
     is_flat = len(np.shape(X)) == 1 and not isinstance(X, pd.Index)
     if is_flat and len(np.shape(y)) == 2 and not is_tidy(y):
@@ -150,9 +154,9 @@ def split_features_and_series(X, y):
             "as if the series came first: the order is fit(X, y), features before series. Pass "
             "one feature as a frame, X.to_frame()."
         )
-    if is_tidy(y) and not series_columns.issuperset(y):
+    if is_tidy(y) and not tidy_columns.issuperset(y):
         raise ValueError(
-            f"y has the features {[name for name in y if name not in series_columns]}, "
+            f"y has the features {[name for name in y if name not in tidy_columns]}, "
             "although features were passed as X: move them to X, or pass all columns in one "
             "frame as X, without y."
         )
@@ -162,7 +166,7 @@ def split_features_and_series(X, y):
         labels_of_y = y.index if isinstance(y, pd.Series | pd.DataFrame) else X.index
         _check_rows(X, y, labels_of_y, X.index)
         y = X.filter([SERIES, TIME]).assign(**{TARGET: np.asarray(y)})
-        return None if series_columns.issuperset(X) else X, y, "y"
+        return None if tidy_columns.issuperset(X) else X, y, "y"
     if isinstance(X, pd.Index) and not isinstance(y, dict):
         # An array gets the index X, so that forecasts have an index too.
         if not isinstance(y, pd.Series | pd.DataFrame):

@@ -282,6 +282,7 @@ def _split_long(y, what):
                 f"with the values: rename the column of the values to {TARGET!r}."
             )
         kind, levels = "tidy", [SERIES if SERIES in y else None, TIME]
+        # A frame of one series has no column of series: the name of the target takes its place.
         keys = {SERIES: y.get(SERIES, TARGET), TIME: as_index(y[TIME])}
         kind_of(pd.Index(keys[TIME]), what)
         y = y[[TARGET]].assign(**keys).sort_values([SERIES, TIME])
@@ -300,6 +301,7 @@ def _split_long(y, what):
     series, names = pd.factorize(y.index.get_level_values(0))
     if (series < 0).any():
         raise ValueError(f"{what} has rows without the name of their series: drop them.")
+    # Rows are sorted by series, in the order in which series first appear.
     order = np.argsort(series, kind="stable")
     cuts = pairwise(np.searchsorted(series[order], np.arange(len(names) + 1)))
     spans = [slice(*cut) for cut in cuts]

@@ -85,8 +85,8 @@ def make_training_table(forecaster, table, rows, what):
     table = table if rows is None else with_features(table, rows)
     options = {"missing": forecaster.missing, "season_length": 1, "what": what}
     if is_one_of(forecaster.missing, "interpolate", "seasonal") and np.isnan(table.value).any():
-        # The season is found in interpolated series. It is filled in, or it is warned that a
-        # line takes its place.
+        # The season that is filled in, or about whose loss `fill_values` warns, is that of the
+        # interpolated series.
         interpolated = fill_values(table, **options | {"missing": "interpolate"})
         options["season_length"] = choose_season_length(interpolated, forecaster.season_length)
     table = fill_values(table, **options)
@@ -272,7 +272,7 @@ def requested_table(table, series, step, index=None, labels=None):
 
 
 def _next_steps(X, table, horizon):
-    """Make the requested table of the steps after the end of each series.
+    """Make the requested table of the steps that follow each series.
 
     X is a number of steps, a date up to which to forecast, or None for one horizon.
     """

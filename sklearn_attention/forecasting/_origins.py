@@ -16,7 +16,8 @@ Two further quantities belong to each origin:
 - `training_index`: position of the series among the training series, -1 for a series that the
   forecaster did not learn from.
 
-Validation origins are held out in blocks, the folds of the cross-validation.
+Validation origins are held out in blocks, the folds of the cross-validation: a forecast in a
+block comes from a candidate that has not learned from targets of the block.
 """
 
 from dataclasses import dataclass, replace
@@ -105,8 +106,9 @@ class Origins:
 
         The time to learn a pattern at every step would grow with the square of the length.
         """
-        count = np.floor(np.log(np.maximum(self.n_known, 1)) / np.log(_GROWTH_OF_PATTERNS))
-        n_steps = np.ceil(_GROWTH_OF_PATTERNS**count).astype(np.int64)
+        # The largest power of the factor of growth that the number of steps reaches.
+        power = np.floor(np.log(np.maximum(self.n_known, 1)) / np.log(_GROWTH_OF_PATTERNS))
+        n_steps = np.ceil(_GROWTH_OF_PATTERNS**power).astype(np.int64)
         return replace(self, n_pattern_steps=np.minimum(self.n_known, n_steps))
 
     def at_steps(self, series, n_known, n_pattern_steps=None):

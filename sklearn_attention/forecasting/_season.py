@@ -6,7 +6,8 @@ weeks has 52.18. The phase of a step is its place within the season, a whole num
 pattern is the mean difference of each phase from the level of the series.
 
 The period is the usual one of the frequency of the index, or otherwise the lag of the highest
-peak of the autocorrelation.
+peak of the autocorrelation. In all functions `table` is a `Table`, a panel of series, and
+`observations` is a list with an array of the values of each series.
 """
 
 from dataclasses import dataclass
@@ -64,9 +65,9 @@ def choose_season_length(table, season_length):
     """
     if not (isinstance(season_length, str) and season_length == "auto"):
         return max(1, round(check_positive("season_length", season_length)))
-    usual = season_of_frequency(table.time.offset)
-    if usual is not None and table.lengths.max() >= _MIN_SEASONS * usual:
-        return usual
+    usual_season = season_of_frequency(table.time.offset)
+    if usual_season is not None and table.lengths.max() >= _MIN_SEASONS * usual_season:
+        return usual_season
     return season_of_autocorrelation(mean_autocorrelation(table.observations))
 
 
@@ -105,7 +106,8 @@ def list_seasons(table, season_length):
 
 def _usual_seasons(offset):
     """List the seasons that usually go with a frequency, such as a week and a year of days."""
-    usual, (stem, n) = season_of_frequency(offset), _stem_and_multiple(offset)
+    usual = season_of_frequency(offset)
+    stem, n = _stem_and_multiple(offset)
     if usual is None:
         return []
     if stem == "W":
@@ -161,9 +163,10 @@ def _business_days(offset):
 
 
 def _calendar_season(offset, stem):
-    """Return the steps in the season of a calendar frequency, in single steps; None for others.
+    """Return the usual season of a calendar frequency; None for other frequencies.
 
-    The season of business hours is the hours of a day.
+    The season is the number of steps if the multiple of the frequency were 1. The season of
+    business hours is the number of hours of a day. `stem` is as of :func:`_stem_and_multiple`.
     """
     if isinstance(offset, pd.offsets.BusinessHour):
         spans = zip(offset.start, offset.end, strict=True)
@@ -207,7 +210,7 @@ def season_of_frequency(offset):
 def mean_autocorrelation(observations):
     """Average the autocorrelations of the longest series; None if they have none.
 
-    `observations` is a list of arrays. The result is as of :func:`autocorrelation`.
+    Entry k of the result belongs to lag k.
     """
     max_length = max(map(len, observations))
     if max_length < 2 * _MIN_SEASONS:
@@ -433,7 +436,9 @@ def seasonal_patterns(values, lengths, phase, n_phases):
 
 
 def _without_trend(values, lengths, m):
-    """Subtract the centred moving average over m steps from series with a season.
+    """Subtract the centred moving average over m steps from series with a season of m steps.
+
+    `values` and `lengths` are as for :func:`seasonal_patterns`.
 
     Returns
     -------
@@ -448,13 +453,15 @@ def _without_trend(values, lengths, m):
     half = m // 2
     has_average = (steps >= half) & (steps < lengths[:, None] - half)
     row, step = np.nonzero(has_average & _are_seasonal(centered, lengths, m)[:, None])
+    # A sum over consecutive steps is a difference of cumulative sums.
     sums = np.cumsum(np.pad(centered, ((0, 0), (1, 0))), axis=1)
     sum_before, sum_after = sums[row, step - half], sums[row, step + half + 1]
     if m % 2 == 0:
         # An even season has m + 1 steps around its centre: the outer two count half.
         sum_before = (sum_before + sums[row, step - half + 1]) / 2
         sum_after = (sum_after + sums[row, step + half]) / 2
-    return row, step, centered[row, step] - (sum_after - sum_before) / m
+    moving_average = (sum_after - sum_before) / m
+    return row, step, centered[row, step] - moving_average
 
 
 def _are_seasonal(centered, lengths, m):

@@ -177,7 +177,9 @@ class Table:
         check_steps("the series, with the steps between,", row_counts.sum())
         series_of_row, step_of_row = positions(starts, row_counts)
         value_of_row = np.full(len(series_of_row), np.nan)
-        value_of_row[(np.cumsum(row_counts) - stops)[series] + step] = value
+        # Rows are numbered from the first series on, and steps from the start of time.
+        row_of_step_0 = np.cumsum(row_counts) - stops
+        value_of_row[row_of_step_0[series] + step] = value
         return cls(
             time, names, series_of_row, step_of_row, value_of_row,
             np.empty((len(series_of_row), 0)), form, np.arange(len(names)),
@@ -263,6 +265,7 @@ class Table:
         # The order must not depend on rounding, which differs between units.
         centers = np.round(centers, 6)
         names = np.array([str(name) for name in self.names])
+        # The last key counts first.
         keys = names, means(self.observations), centers, self.starts, self.lengths
         return np.lexsort(keys)
 
@@ -308,9 +311,9 @@ class Table:
         )  # fmt: skip
 
     def observed_between(self, start, stop):
-        """Keep the rows between the first and the last observation of each series in a stretch.
+        """Cut each series to its observations from position `start` to before `stop`.
 
-        The stretch reaches from the position `start` to before `stop`.
+        Rows without an observation are kept between the first and the last observation.
         """
         is_observed = (self.step >= start) & (self.step < stop) & ~np.isnan(self.value)
         rows = np.flatnonzero(is_observed)
@@ -347,14 +350,14 @@ class Table:
         n_steps = int(later.step.max(initial=-1)) + 1
         if self.form.aligned:
             n_steps = max(n_steps, len(later.time))
-        is_new = np.full(len(later) - len(self), -1)
+        index_of_new = np.full(len(later) - len(self), -1)
         return replace(
             self, time=self.time.extended(max(0, n_steps - len(self.time))),
             names=later.names, series=series[order],
             step=np.concatenate([self.step, later.step])[order],
             value=np.concatenate([self.value, later.value])[order],
             features=np.concatenate([self.features, later.features])[order],
-            training_index=np.append(self.training_index, is_new),
+            training_index=np.append(self.training_index, index_of_new),
         )  # fmt: skip
 
     def _with_lengths(self, lengths, **changes):
@@ -380,7 +383,8 @@ def positions(first, counts):
         Sorted by series, then by position.
     """
     series = np.repeat(np.arange(len(counts)), counts)
-    return series, np.arange(len(series)) + (first + counts - np.cumsum(counts))[series]
+    n_before = np.cumsum(counts) - counts
+    return series, np.arange(len(series)) + (first - n_before)[series]
 
 
 def by_group(labels):

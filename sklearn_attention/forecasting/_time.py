@@ -222,10 +222,12 @@ class TimeIndex:
         """Raise if ascending positions leave out a step between the first and the last."""
         missing = np.setdiff1d(np.arange(positions[0], positions[-1] + 1), positions)
         if len(missing):
-            # Whole numbers may count rows, which are no steps of time.
-            advice = "If the index counts rows, make their dates the index, by set_index. "
-            may_count_rows = self.kind == "integer" and "[" not in what
-            advice = f"{advice}{LONG_FORMAT_ADVICE} " * may_count_rows
+            advice = ""
+            # The whole numbers of data in one index may count rows, which are no steps of time.
+            # A name such as "y['a']" is that of one of several indexes.
+            if self.kind == "integer" and "[" not in what:
+                advice = "If the index counts rows, make their dates the index, by set_index. "
+                advice = f"{advice}{LONG_FORMAT_ADVICE} "
             raise ValueError(
                 f"{what} has gaps in its index: {self.name_steps(missing)} missing at "
                 f"frequency {self.freq!r}. Pass missing='zero' where a step without a row is "

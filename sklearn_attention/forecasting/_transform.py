@@ -98,13 +98,16 @@ class Transform:
         return self.clip(forecasts, origins)
 
     def clip(self, forecasts, origins):
-        """Clip forecasts (n_origins, ...) on the original scale to their bounds."""
+        """Clip forecasts (n_origins, ...) on the original scale to their bounds.
+
+        If no bounds were passed, forecasts of a series without a negative value so far, both in
+        training and up to the origin, are clipped at 0.
+        """
         if self.bounds is not None:
             return np.clip(forecasts, *self.bounds)
         if not self.non_negative.any():
             return forecasts
-        # A new series is non-negative if all training series are. The bound of a series ends
-        # with its first negative value.
+        # A new series counts as non-negative if all training series are.
         training_index = origins.training_index
         non_negative = np.where(
             training_index >= 0, self.non_negative[training_index], self.non_negative.all()
@@ -211,12 +214,12 @@ def damped(table):
 
 
 def without_outliers(values):
-    """Replace values far outside of the range of all earlier values by the last value.
+    """Replace outliers of series by the value before them.
 
-    A value is an outlier if it is farther from the range than c^(1/n) times the width of the
-    range, after n values: by chance the range is too narrow by this factor with a probability
-    of about 1 / c. A replaced value extends the range for later ones. So only the first step of
-    a shift of the level is replaced.
+    A value is an outlier if it is farther from the range of all earlier values than c^(1/n)
+    times the width of the range, after n values: by chance the range of n values is too narrow
+    by this factor with a probability of about 1 / c. A replaced value extends the range for
+    later ones. So only the first step of a shift of the level is replaced.
 
     Parameters
     ----------
@@ -227,8 +230,8 @@ def without_outliers(values):
     values : ndarray of shape (n_series, n_steps)
     """
     previous, later = values[:, 1:-1], values[:, 2:]
-    # A step without change takes one from n. So neither steps between plateaus nor counts that
-    # are mostly 0 are outliers.
+    # A step without change takes one from n. So neither jumps between plateaus nor rare counts
+    # above 0 are outliers.
     n = np.where(previous == values[:, :-2], -1.0, 1.0).cumsum(axis=1)
     low = np.minimum.accumulate(values, axis=1)[:, 1:-1]
     high = np.maximum.accumulate(values, axis=1)[:, 1:-1]
