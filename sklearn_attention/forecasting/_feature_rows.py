@@ -72,6 +72,7 @@ class FeatureRows(NamedTuple):
         # Each pair of series and step becomes one whole number.
         base = 1 + max(self.step.max(initial=0), step.max(initial=0))
         keys, queries = self.series * base + self.step, series * base + step
+        # The pair -1 stands for queries beyond all keys.
         order = np.argsort(keys)
         pair = np.append(order, -1)[np.searchsorted(keys, queries, sorter=order)]
         has_row = np.append(keys, -1)[pair] == queries
@@ -370,6 +371,7 @@ def place_on_steps(features, index, table, first_steps, columns, *, may_precede=
     rows : FeatureRows
     """
     n_rows, names, what = len(features), table.names, "X"
+    # Without names of series each row is about all series.
     series, row = np.divmod(np.arange(n_rows * len(names)), max(n_rows, 1))
     if index is None:
         return FeatureRows(series, row + first_steps[series], row, features, columns)
@@ -406,8 +408,8 @@ def with_features(table, rows, n_required=None):
     table : Table
     rows : FeatureRows
     n_required : int, default=None
-        If a number, only the last `n_required` steps of each series need features. The series
-        then begin after the last step before them that has none.
+        If a number, each series is cut: it begins after its last observation without a row of
+        X, but keeps at least its last `n_required` steps.
     """
     features, has_row = rows.look_up(table.series, table.step)
     lacks_row = ~has_row & ~np.isnan(table.value)
@@ -451,10 +453,13 @@ def add_future_covariates(table, rows, last_steps, horizon, missing):
     future_columns = table.future_columns
     if not len(future_columns):
         return table
+    # 1. Observed steps get the covariates of X.
     cells, has_row = rows.look_up(table.series, table.step)
     features, observed_rows = table.features.copy(), np.flatnonzero(has_row)[:, None]
     features[observed_rows, future_columns] = cells[observed_rows, future_columns]
     table = fill_features(replace(table, features=features), missing, rows.columns)
+    # 2. Series with steps to forecast are extended as far as X goes, but not beyond the end of
+    # the last horizon.
     n_ahead = np.maximum(last_steps + 1 - table.ends, 0)
     if not n_ahead.any():
         return table
@@ -463,14 +468,15 @@ def add_future_covariates(table, rows, last_steps, horizon, missing):
     whole_horizons = -(-n_ahead.max() // horizon) * horizon
     n_appended = np.where(n_ahead > 0, np.clip(n_in_X, n_ahead, whole_horizons), 0)
     longer = table.resized(table.lengths + n_appended)
+    # 3. The steps that were appended get the covariates of X.
     unobserved = np.flatnonzero(np.isnan(longer.value))
     ahead = longer.take_rows(unobserved)
     cells, has_row = rows.look_up(ahead.series, ahead.step)
     _refuse_lacking_rows(ahead, ~has_row, "the steps to forecast and those before")
+    # Past covariates are unknown there, and keep their last values.
+    n_columns = len(future_columns)
     ahead = replace(
-        ahead,
-        features=cells[:, future_columns],
-        future_columns=np.arange(len(future_columns)),
+        ahead, features=cells[:, future_columns], future_columns=np.arange(n_columns)
     )
     ahead = fill_features(ahead, missing, [rows.columns[j] for j in future_columns])
     longer.features[unobserved[:, None], future_columns] = ahead.features

@@ -53,6 +53,7 @@ def read_training_data(forecaster, X, y):
     rows : FeatureRows or None
         None without features.
     what : {"X", "y"}
+        The argument that had the series.
     """
     library = library_of(X if y is None else y)
     X, y, what = split_features_and_series(X, y)
@@ -112,6 +113,7 @@ def read_later_data(forecaster, X, y, *, may_add=False):
     rows : FeatureRows or None
         None without features.
     what : {"X", "y"}
+        The argument that had the series.
     """
     observed, missing = forecaster.observed_, forecaster._kept["missing"]
     if y is not None and (X is None or isinstance(X, numbers.Integral)):

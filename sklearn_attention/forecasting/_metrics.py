@@ -1,4 +1,9 @@
-"""The naive forecast, errors of forecasts in its units, and of distributions."""
+"""Errors of point forecasts, intervals and quantiles, and the seasonal naive forecast.
+
+Errors are divided by a scale of the series, most often the naive scale: the mean absolute error
+of repeating the last season, on the training series. So series in different units can be
+compared.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +61,7 @@ def mase(y_true, y_pred, scale) -> float:
     y_true, y_pred : array-like of shape (n_steps,)
         Observations, and their forecasts.
     scale : float or array-like of shape (n_steps,)
-        Of the training series, see :func:`naive_scale`; one for each step if steps are of
+        Scale of the training series, see :func:`naive_scale`; one for each step if steps are of
         several series.
 
     Returns
@@ -171,8 +176,8 @@ def crps(y_true, y_quantiles, quantiles, scale: ArrayLike = 1.0) -> float:
             "row for each of y_true and a column for each of quantiles."
         )
     error = y_true[:, None] - forecasts
-    loss = np.maximum(levels * error, (levels - 1) * error).mean(axis=1)
-    return float((2 * loss / _scale(scale, len(y_true))).mean())
+    pinball_loss = np.maximum(levels * error, (levels - 1) * error).mean(axis=1)
+    return float((2 * pinball_loss / _scale(scale, len(y_true))).mean())
 
 
 def seasonal_naive(past, horizon, season_length) -> np.ndarray:
@@ -214,11 +219,12 @@ def seasonal_naive(past, horizon, season_length) -> np.ndarray:
             f"season_length={season_length!r} is longer than the windows of {lookback} steps: "
             "pass a smaller one, or longer windows."
         )
-    steps = np.arange(check_positive("horizon", horizon, integer=True)) % season_length
-    return past[:, lookback - season_length + steps]
+    phase = np.arange(check_positive("horizon", horizon, integer=True)) % season_length
+    return past[:, lookback - season_length + phase]
 
 
 def _numbers(name, values):
+    """Convert the argument `name` to a 1-D array of float64, or raise."""
     refuse_other_arrays(name, values)
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0:
@@ -227,6 +233,7 @@ def _numbers(name, values):
 
 
 def _scale(scale, n_steps):
+    """Convert `scale` to an array of one number or `n_steps` numbers above 0, or raise."""
     scale = np.asarray(scale, dtype=np.float64)
     if scale.shape not in ((), (n_steps,)) or not (scale > 0).all():
         raise ValueError(
