@@ -237,10 +237,8 @@ def encode_features(forecaster, X, *, reset):
         return np.empty((len(X), 0))
     if reset:
         forecaster.columns_ = _limit_levels(Columns.learn(X), X)
-    cells = read_table(
-        forecaster, forecaster.columns_, X, reset=reset, dtype=np.float64,
-        ensure_all_finite=False,
-    )  # fmt: skip
+    checks = {"dtype": np.float64, "ensure_all_finite": False}
+    cells = read_table(forecaster, forecaster.columns_, X, reset=reset, **checks)
     features = [cells[:, :0]]
     for j, n_levels in enumerate(_feature_counts(forecaster.columns_)):
         column = np.full_like(cells[:, [j]], np.nan) if j in lacking else cells[:, [j]]
@@ -318,6 +316,8 @@ def require_features(forecaster, features=slice(None), *, what="X", advice=""):
 def read_feature_rows(forecaster, X, table):
     """Read the features of X that is passed to a fitted forecaster.
 
+    `table` has the series that X is about, on the index of time of the fit.
+
     Returns
     -------
     features : ndarray of shape (n_rows, n_features)
@@ -328,9 +328,9 @@ def read_feature_rows(forecaster, X, table):
     X_as_passed, X = X, index_if_dates(X)
     if isinstance(X, pd.Series) and not forecaster.n_features_in_:
         X = X.index
-    only_index, has_values = isinstance(X, pd.Index), is_tidy(X)
+    is_only_index, is_tidy_X = isinstance(X, pd.Index), is_tidy(X)
     X, index, labels = split_off_index(X)
-    if (has_values or isinstance(index, pd.MultiIndex)) and TARGET in X:
+    if (is_tidy_X or isinstance(index, pd.MultiIndex)) and TARGET in X:
         # Observations of the steps to forecast are ignored.
         is_feature = TARGET in getattr(forecaster, "feature_names_in_", ())
         X = X if is_feature else X.drop(columns=TARGET)
@@ -342,7 +342,8 @@ def read_feature_rows(forecaster, X, table):
         )
     if len(X) == 0:
         raise ValueError("X has 0 rows: pass one for each step to forecast.")
-    if table.time.kind == "position" and not (only_index or isinstance(index, pd.MultiIndex)):
+    names_steps = is_only_index or isinstance(index, pd.MultiIndex)
+    if table.time.kind == "position" and not names_steps:
         # The row labels of X are no steps, since the series of the fit had no index.
         index = None
     return encode_features(forecaster, X, reset=False), index, labels

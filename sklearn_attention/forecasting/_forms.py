@@ -61,10 +61,12 @@ def read_series(
         "raise" refuses steps that an index lacks; otherwise they get missing values.
     what : str, default="y"
     """
+    # 1. Series become columns of values, numbered from 0.
     names, columns, indexes, form = _split_into_series(y, index, rows_are_series, what)
     lengths = np.array([len(column) for column in columns])
     series, step = positions(0, lengths)
     time = TimeIndex.of_positions(lengths.max()) if earlier is None else earlier.time
+    # 2. Their indexes become positions on one index of time.
     has_steps = indexes is not None and (earlier is None or time.kind != "position")
     if has_steps:
         whats = [what] if form.aligned else [f"{what}[{name!r}]" for name in names]
@@ -74,6 +76,7 @@ def read_series(
             if is_one_of(missing, "raise") and steps[-1] - steps[0] >= len(steps):
                 time.refuse_gaps(steps, what_of_index)
         step = np.tile(np.concatenate(steps_of_indexes), len(names) if form.aligned else 1)
+    # 3. Series get the numbers that they have in the earlier table, and follow its last steps.
     if earlier is not None:
         numbers, names = _number_series(earlier, names, form)
         series, form_of_table = numbers[series], earlier.form
@@ -82,6 +85,8 @@ def read_series(
             time = time.extended(int(step.max()) + 1 - len(time))
     else:
         form_of_table = form
+    # 4. Values of all series become one table. Missing values at the ends of columns are cut
+    # off.
     value = np.concatenate([as_floats(column, what) for column in columns])
     table = Table.from_steps(time, names, series, step, value, form_of_table)
     if form.aligned:

@@ -268,9 +268,13 @@ def requested_table(table, series, step, index=None, labels=None):
     """
     n_rows = len(step)
     return replace(
-        table, series=series, step=step, value=np.full(n_rows, np.nan),
-        features=np.empty((n_rows, 0)), form=replace(table.form, index=index, rows=labels),
-    )  # fmt: skip
+        table,
+        series=series,
+        step=step,
+        value=np.full(n_rows, np.nan),
+        features=np.empty((n_rows, 0)),
+        form=replace(table.form, index=index, rows=labels),
+    )
 
 
 def _next_steps(X, table, horizon):

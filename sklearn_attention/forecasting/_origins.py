@@ -489,11 +489,9 @@ class Forecasts:
     def take(self, rows):
         """Select the forecasts of some origins by an index or a mask."""
         names = "mean", "ensemble_mad", "quantiles", "candidate_forecasts", "weights"
-        arrays = {name: getattr(self, name) for name in names}
-        selected = {
-            name: None if array is None else array[rows] for name, array in arrays.items()
-        }
-        return Forecasts(self.origins.take(rows), **selected)
+        arrays = [getattr(self, name) for name in names]
+        selected = [None if array is None else array[rows] for array in arrays]
+        return Forecasts(self.origins.take(rows), *selected)
 
     def moved(self, shift):
         """Add `shift` (n_origins, horizon) to means and quantiles."""

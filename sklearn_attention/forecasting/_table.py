@@ -157,10 +157,16 @@ class Table:
         value[step - starts[series] < lengths[series]] = np.concatenate(observations)
         time = TimeIndex.of_positions(int((starts + row_counts).max()))
         return cls(
-            time, list(range(len(observations))), series, step, value,
-            np.concatenate(features), Form(), training_index,
+            time,
+            list(range(len(observations))),
+            series,
+            step,
+            value,
+            np.concatenate(features),
+            Form(),
+            training_index,
             np.asarray(future_columns, dtype=np.int64),
-        )  # fmt: skip
+        )
 
     @classmethod
     def from_steps(cls, time, names, series, step, value, form):
@@ -181,10 +187,16 @@ class Table:
         row_of_step_0 = np.cumsum(row_counts) - stops
         value_of_row[row_of_step_0[series] + step] = value
         return cls(
-            time, names, series_of_row, step_of_row, value_of_row,
-            np.empty((len(series_of_row), 0)), form, np.arange(len(names)),
+            time,
+            names,
+            series_of_row,
+            step_of_row,
+            value_of_row,
+            np.empty((len(series_of_row), 0)),
+            form,
+            np.arange(len(names)),
             np.empty(0, dtype=np.int64),
-        )  # fmt: skip
+        )
 
     def __len__(self):
         return len(self.names)
@@ -306,9 +318,12 @@ class Table:
     def take_rows(self, rows):
         """Keep some of the rows; the series and their numbers stay."""
         return replace(
-            self, series=self.series[rows], step=self.step[rows], value=self.value[rows],
+            self,
+            series=self.series[rows],
+            step=self.step[rows],
+            value=self.value[rows],
             features=self.features[rows],
-        )  # fmt: skip
+        )
 
     def observed_between(self, start, stop):
         """Cut each series to its observations from position `start` to before `stop`.
@@ -331,12 +346,13 @@ class Table:
         row_counts = self.row_counts[series]
         rows = positions(self.first_rows[series], row_counts)[1]
         return replace(
-            self.take_rows(rows), names=[self.names[i] for i in series],
+            self.take_rows(rows),
+            names=[self.names[i] for i in series],
             training_index=np.arange(len(series)),
             series=np.repeat(np.arange(len(series)), row_counts),
             step=self.step[rows] - start,
             time=replace(self.time, values=self.time.values[start:]),
-        )  # fmt: skip
+        )
 
     def append(self, later):
         """Append the rows of another table, which follow those of this one.
@@ -352,13 +368,15 @@ class Table:
             n_steps = max(n_steps, len(later.time))
         index_of_new = np.full(len(later) - len(self), -1)
         return replace(
-            self, time=self.time.extended(max(0, n_steps - len(self.time))),
-            names=later.names, series=series[order],
+            self,
+            time=self.time.extended(max(0, n_steps - len(self.time))),
+            names=later.names,
+            series=series[order],
             step=np.concatenate([self.step, later.step])[order],
             value=np.concatenate([self.value, later.value])[order],
             features=np.concatenate([self.features, later.features])[order],
             training_index=np.append(self.training_index, index_of_new),
-        )  # fmt: skip
+        )
 
     def _with_lengths(self, lengths, **changes):
         """Replace fields, and set the lengths, which NaN among the values would shorten."""
@@ -424,6 +442,8 @@ def spread_over_phases(n, max_positions):
         # More than half are chosen: the positions that are left out are spread instead.
         left_out = spread_over_phases(n - 1, n - max_positions)
         return np.delete(np.arange(n), n - 2 - left_out)
+    # The fractions begin with 0. They are counted from the end, so that the last position is
+    # chosen.
     places = (np.arange(max_positions) + golden_fractions(max_positions)) * (n / max_positions)
     return n - 1 - places.astype(np.int64)[::-1]
 
@@ -439,9 +459,8 @@ def naive_scales(observations):
 
 def mean_absolute_changes(observations):
     """Return the mean absolute change from step to step of each series, 0 for one value."""
-    return np.array([
-        np.abs(np.diff(values)).mean() if len(values) > 1 else 0.0 for values in observations
-    ])  # fmt: skip
+    changes = [np.abs(np.diff(values)) for values in observations]
+    return np.array([sizes.mean() if len(sizes) else 0.0 for sizes in changes])
 
 
 def mean_differences(past, n_known):
