@@ -1171,8 +1171,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forms.py",
-        "table = observed if len(columns) > 1 and not is_empty.all() else table",
-        "table = observed",
+        "return observed if n_columns > 1 and not is_empty.all() else table",
+        "return observed",
         "a single series loses missing values at its ends",
     ),
     Mutation(

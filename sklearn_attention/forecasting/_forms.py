@@ -90,18 +90,24 @@ def read_series(
     value = np.concatenate([as_floats(column, what) for column in columns])
     table = Table.from_steps(time, names, series, step, value, form_of_table)
     if form.aligned:
-        observed = table.observed_between(0, len(time))
-        is_empty = observed.row_counts == 0
-        if is_empty.any() and earlier is None:
-            where = f" in series {names[is_empty.argmax()]!r}" if len(names) > 1 else ""
-            raise ValueError(
-                f"{what} has only missing values (NaN){where}: remove that series."
-            )
-        # Several columns may end before their common index. In a single series missing values
-        # at the ends stay missing.
-        table = observed if len(columns) > 1 and not is_empty.all() else table
+        table = _without_missing_ends(table, len(columns), earlier is None, what)
     refuse_too_large(table, table.value, what)
     return table
+
+
+def _without_missing_ends(table, n_columns, is_new, what):
+    """Cut off missing values at the ends of columns, which may end before their common index.
+
+    In a single column missing values at the ends stay missing. If the series are new, a series
+    without an observation raises an error.
+    """
+    observed = table.observed_between(0, len(table.time))
+    is_empty = observed.row_counts == 0
+    if is_empty.any() and is_new:
+        name = table.names[is_empty.argmax()]
+        where = f" in series {name!r}" if len(table) > 1 else ""
+        raise ValueError(f"{what} has only missing values (NaN){where}: remove that series.")
+    return observed if n_columns > 1 and not is_empty.all() else table
 
 
 def _on_one_time(indexes, whats, reference, time):

@@ -20,7 +20,6 @@ from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, witho
 from ._forecaster import Forecaster
 from ._forms import to_library
 from ._origins import (
-    NORMALIZE,
     SEASONAL,
     Forecasts,
     Origins,
@@ -47,6 +46,9 @@ _MAX_TRIED = 2000
 _CALIBRATED = 0.35
 # What is added to errors, in units of their series, before logarithms.
 _LEAST_ERROR = 0.01
+
+# Values of the parameter `normalize`.
+_NORMALIZE = ("auto", "last", "seasonal", "standard", "standard_seasonal")
 
 
 @parameters
@@ -398,7 +400,7 @@ class KernelForecaster(Forecaster):
     def _check_parameters(self):
         check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
         if self.normalize is not None:
-            check_choice("normalize", self.normalize, NORMALIZE)
+            check_choice("normalize", self.normalize, _NORMALIZE)
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, ("loo",))
         refuse_negative(bool(as_kernel(self.kernel).signed), self.kernel)

@@ -394,9 +394,8 @@ class Validation:
 
         Both are row numbers. Targets of the latter do not overlap with targets of the block.
         """
-        tests = self.tests
         for block in range(self.n_blocks):
-            overlaps = self.overlapping(tests.series, tests.n_known, block)
+            overlaps = self.overlapping(self.tests.series, self.tests.n_known, block)
             yield np.flatnonzero(self.block == block), np.flatnonzero(~overlaps)
 
     def in_blocks(self, series, steps):
@@ -516,12 +515,12 @@ def combine(forecasts, weights, otherwise):
     combined : ndarray of shape (n_origins, horizon)
     """
     has_forecast = ~np.isnan(forecasts).any(axis=2)
-    weights = np.where(has_forecast, weights, 0.0)
-    weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, has_forecast)
+    available = np.where(has_forecast, weights, 0.0)
+    weights = np.where(available.sum(axis=1, keepdims=True) > 0, available, has_forecast)
     total = weights.sum(axis=1, keepdims=True)
-    weights = weights / np.where(total > 0, total, 1.0)
+    normalized_weights = weights / np.where(total > 0, total, 1.0)
     finite_forecasts = np.where(has_forecast[:, :, None], forecasts, 0.0)
-    combined = np.einsum("nc,nch->nh", weights, finite_forecasts)
+    combined = np.einsum("nc,nch->nh", normalized_weights, finite_forecasts)
     return np.where(total > 0, combined, otherwise)
 
 
@@ -536,12 +535,10 @@ def ensemble_mad(forecasts):
     return combine(np.abs(forecasts - mean[:, None]), equal_weights, otherwise=0.0)
 
 
-# Ways to normalize windows, the values of the parameter `normalize`: with a STANDARD one each
-# window is divided by its own standard deviation, with a SEASONAL one targets are relative to
-# the last season.
+# Values of the parameter `normalize`: with a STANDARD one each window is divided by its own
+# standard deviation, with a SEASONAL one targets are relative to the last season.
 STANDARD = ("standard", "standard_seasonal")
 SEASONAL = ("seasonal", "standard_seasonal")
-NORMALIZE = ("auto", "last", "seasonal", "standard", "standard_seasonal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -590,8 +587,8 @@ class Windows:
         origins : Origins
         lookback : int
         normalize : str, int or None
-            One of NORMALIZE but "auto", None for the level 0, or the number of last steps whose
-            mean is the level.
+            "last", "seasonal", "standard" or "standard_seasonal", None for the level 0, or the
+            number of last steps whose mean is the level.
         unit : float or ndarray of shape (n_origins, 1), default=1.0
             Ignored if `normalize` is in STANDARD.
         season : int, default=1
@@ -606,9 +603,9 @@ class Windows:
         """
         keys = origins.past(lookback)
         is_unscaled = np.ndim(unit) == 0 and unit == 1
-        n_level = {"standard": lookback, "last": 1, None: 0}.get(normalize, normalize)
-        if normalize in SEASONAL:
-            n_level = season
+        # 1. The level is the mean of the last steps, and the unit may be that of the window.
+        level_steps = {"standard": lookback, "last": 1, None: 0}
+        n_level = season if normalize in SEASONAL else level_steps.get(normalize, normalize)
         level = np.zeros((len(keys), 1))
         unit = np.broadcast_to(unit, (len(keys), 1))
         if n_level:
@@ -619,6 +616,7 @@ class Windows:
         if not is_unscaled:
             keys /= unit
         last_deviation = keys[:, -1:]
+        # 2. The level of the targets is moved by the last season and by the last deviation.
         if normalize in SEASONAL:
             # The first column is a season before the last value, and has its phase.
             seasonal = share * (origins.past(season + 1) - level)

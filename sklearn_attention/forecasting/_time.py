@@ -90,8 +90,7 @@ class TimeIndex:
             reference.check_kind(index, what)
         check_order(index, what)
         freq = _frequency(kind, index, what) if reference is None else reference.freq
-        unit = index.unit if kind == "datetime" else ""
-        tz = str(index.tz or "") if kind == "datetime" else ""
+        unit, tz = (index.unit, str(index.tz or "")) if kind == "datetime" else ("", "")
         time = cls(kind, as_integers(index).copy(), freq, unit, tz, index.name)
         if kind == "datetime":
             grid = _date_range(index, time.offset, index[-1], what=what).as_unit(unit)
