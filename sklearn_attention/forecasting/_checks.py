@@ -1,9 +1,10 @@
 """Mistakes in data that would go unnoticed, and missing values, which are filled or refused.
 
-In all functions `what` is the name of the user's data in error messages, such as "y". A gap is
-a stretch of missing values between two observed ones. The parameter `missing` says what happens
-to missing values: "raise" refuses them, and "interpolate" (a straight line), "seasonal" (the
-same phase of the seasons before and after) and "zero" fill gaps.
+In all functions `table` is a `Table`, a panel of series in long format, and `what` is the name
+of the user's data in error messages, such as "y". A gap is a stretch of missing values between
+two observed ones. The parameter `missing` says what happens to missing values: "raise" refuses
+them, and "interpolate" (a straight line), "seasonal" (the same phase of the seasons before and
+after) and "zero" fill gaps.
 """
 
 import numbers
@@ -96,6 +97,7 @@ def refuse_dates(y, library, what):
             if library != "pandas":
                 remedy = f": rename it, {what}.rename({{{name!r}: {TIME!r}}})"
             if column.duplicated().any():
+                # The frame is in long format, whose remedy follows in any case.
                 remedy = ", several times the same"
             raise ValueError(
                 f"{what} has dates in its column {name!r}{remedy}. {LONG_FORMAT_ADVICE}"

@@ -576,11 +576,15 @@ class Windows:
         normalize,
         unit=1.0,
         season=1,
-        share=1.0,
+        seasonal_share=1.0,
         last_share=0.0,
         features=True,
     ):
         """Make the window of `lookback` steps before each origin.
+
+        The level of the target k steps ahead is m, the mean of the last steps, plus
+        `seasonal_share` times (the last known value of the phase of the target - m), if the
+        normalization is seasonal, plus `last_share` times the last deviation.
 
         Parameters
         ----------
@@ -592,12 +596,9 @@ class Windows:
         unit : float or ndarray of shape (n_origins, 1), default=1.0
             Ignored if `normalize` is in STANDARD.
         season : int, default=1
-            Number of steps in a season. Targets are relative to the last season if `normalize`
-            is in SEASONAL.
-        share : float, default=1.0
-            Share of the seasonal differences from their mean that is in the level.
+            Number of steps in a season, whose mean is m if `normalize` is in SEASONAL.
+        seasonal_share : float, default=1.0
         last_share : float or ndarray of shape (horizon,), default=0.0
-            Share of the last deviation that is added to the level.
         features : bool, default=True
             Whether keys have covariates.
         """
@@ -619,7 +620,7 @@ class Windows:
         # 2. The level of the targets is moved by the last season and by the last deviation.
         if normalize in SEASONAL:
             # The first column is a season before the last value, and has its phase.
-            seasonal = share * (origins.past(season + 1) - level)
+            seasonal = seasonal_share * (origins.past(season + 1) - level)
             last_deviation = last_deviation - seasonal[:, :1] / unit
             level = level + seasonal[:, 1 + np.arange(origins.horizon) % season]
         level = level + last_share * unit * last_deviation

@@ -111,11 +111,12 @@ def _usual_seasons(offset):
     if usual is None:
         return []
     if stem == "W":
-        return [_DAYS_IN_YEAR / 7 / n]
-    if isinstance(offset, pd.offsets.BusinessHour):
-        return [usual, _business_days(offset) * usual]
+        return [_DAYS_IN_YEAR / 7 / n]  # A year is no whole number of weeks.
     if stem == "D":
         return [usual, _DAYS_IN_YEAR]
+    # Steps that add up to a day also add up to a week.
+    if isinstance(offset, pd.offsets.BusinessHour):
+        return [usual, _business_days(offset) * usual]
     if isinstance(offset, pd.offsets.Tick) and _MINUTE <= pd.Timedelta(offset) < _DAY:
         return [usual, 7 * usual]
     return [usual]
@@ -204,7 +205,8 @@ def season_of_frequency(offset):
         return None
     step = pd.Timedelta(offset)
     cycle = _DAY if step >= _MINUTE else _HOUR
-    return int(cycle / step) if cycle % step == pd.Timedelta(0) and step < cycle else None
+    divides_cycle = cycle % step == pd.Timedelta(0) and step < cycle
+    return int(cycle / step) if divides_cycle else None
 
 
 def mean_autocorrelation(observations):
@@ -465,10 +467,10 @@ def _without_trend(values, lengths, m):
 
 
 def _are_seasonal(centered, lengths, m):
-    """Return True for a series with a positive autocorrelation at lag m; (n_series,).
+    """Return True for a series with a season of m steps; (n_series,).
 
-    `centered` (n_series, n_steps) has mean 0, and is 0 after the end of a series. A series
-    needs three seasons.
+    It has at least three seasons, and a positive autocorrelation at lag m. Each row of
+    `centered` (n_series, n_steps) has mean 0, and is 0 from the length of its series on.
     """
     size = np.abs(centered).max(axis=1, keepdims=True)
     # Zeros at the end keep the circular correlation of the transform from wrapping around.

@@ -1,8 +1,9 @@
 """The scale on which series are forecast: logarithms or not, outliers replaced, and bounds.
 
 The transformed scale is that of log(value + shift), or the original scale of the series. A
-`Transform` maps tables to the transformed scale (`encode`) and forecasts back (`decode`), where
-they are clipped to their bounds. `choose_transform` compares the errors of both scales.
+`Transform` maps tables (panels of series in long format) to the transformed scale (`encode`)
+and forecasts back (`decode`), where they are clipped to their bounds. `choose_transform`
+compares the errors of both scales.
 """
 
 from dataclasses import dataclass, field, replace
