@@ -130,17 +130,20 @@ def _on_one_time(indexes, whats, reference, time):
     steps : list of ndarray of int
         Ascending positions of the entries of each index.
     """
+    # 1. A regular index tells kind, time zone and frequency: `time`, or one made for that.
     regular = time
     if time is None:
         longest = max(range(len(indexes)), key=lambda i: len(indexes[i]))
-        index, what = indexes[longest], whats[longest]
-        if isinstance(index, pd.DatetimeIndex) and not index.is_monotonic_increasing:
-            check_order(index, what)
+        sample, what_of_sample = indexes[longest], whats[longest]
+        if isinstance(sample, pd.DatetimeIndex) and not sample.is_monotonic_increasing:
+            check_order(sample, what_of_sample)
         if len({index.dtype for index in indexes}) == 1:
-            index = index_to_infer_from(indexes)
-        has_kind_of_reference = reference is not None and kind_of(index, what) == reference.kind
+            sample = index_to_infer_from(indexes)
+        has_same_kind = (
+            reference is not None and kind_of(sample, what_of_sample) == reference.kind
+        )
         regular = TimeIndex.read(
-            index, reference=reference if has_kind_of_reference else None, what=what
+            sample, reference=reference if has_same_kind else None, what=what_of_sample
         )
     for index, what in zip(indexes, whats, strict=True):
         regular.check_kind(index, what)
@@ -148,6 +151,7 @@ def _on_one_time(indexes, whats, reference, time):
             check_order(index, what)
     if regular.tz:
         indexes = [index.tz_convert(regular.tz) for index in indexes]
+    # 2. The index of time reaches from the first to the last step of any series.
     if time is None:
         first = min(range(len(indexes)), key=lambda i: indexes[i][0])
         time = TimeIndex.read(indexes[first], reference=regular, what=whats[first])
@@ -155,6 +159,7 @@ def _on_one_time(indexes, whats, reference, time):
     lengths = np.array([len(index) for index in indexes])
     cuts, number = np.cumsum([0, *lengths]), np.repeat(np.arange(len(lengths)), lengths)
     time = time.extended_to(entries.max(), whats[number[as_integers(entries).argmax()]])
+    # 3. The entries of all indexes are found at once. They have to ascend within each index.
     steps = time.find(entries)
     ascends = np.diff(steps, prepend=-1) > 0
     ascends[cuts[:-1]] = True
