@@ -290,7 +290,8 @@ class SeasonalAdjustment:
     def learn(cls, origins, season_length):
         """Learn the pattern of each origin from the first `n_pattern_steps` of its series."""
         table, n_phases = origins.table, max(1, round(season_length))
-        # One pattern is learned for each distinct pair of series and number of steps.
+        # One pattern is learned for each distinct pair of series and number of steps. Pairs are
+        # coded as whole numbers.
         n_steps = origins.n_pattern_steps
         base = 1 + n_steps.max(initial=0)
         pairs, pair_of_origin = np.unique(origins.series * base + n_steps, return_inverse=True)
@@ -419,11 +420,12 @@ def seasonal_patterns(values, lengths, phase, n_phases):
     """
     m = n_phases
     row, step, difference = _without_trend(values, lengths, m)
+    # A cell is a phase of a series.
     cell, n_cells = row * m + phase[row, step], len(values) * m
     weight = _DECAY_PER_SEASON ** ((lengths[row] - 1 - step) // m)
 
     def total_of(weights=None):
-        """Sum weights, or count steps, by series and phase."""
+        """Sum the weights in each cell, or count its steps."""
         return np.bincount(cell, weights, n_cells)
 
     total, counts = total_of(weight), np.maximum(total_of(), 1)
