@@ -28,6 +28,8 @@ _REPLACED_VALUES = {
     ("empty", "raise"): ("nan", _REASON_FOR_NAN),
     ("empty", "widen"): ("nearest", ""),
 }
+# Values of parameters that are switched on, off, or automatically; see `is_one_of`.
+TRUE_FALSE_AUTO = True, False, "auto"
 # Remedy in messages about dates and times.
 OF_TIMES = "make numbers of them, such as the days since the first, or the day of the week"
 

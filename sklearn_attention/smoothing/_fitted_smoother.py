@@ -161,7 +161,7 @@ class FittedSmoother:
         In ``evaluate(member, queries, moves)``, `moves` (n, n_features) marks the coordinates
         that were not moved to the edge.
         """
-        everywhere = np.broadcast_to(True, X.shape)
+        everywhere = np.broadcast_to(np.True_, X.shape)
         if len(self.members) == 1:
             return evaluate(self, X, everywhere)
         edge, outside = self.at_edge(X)
