@@ -12,8 +12,9 @@ from sklearn.base import clone
 from .._column_stats import feature_std
 from .._validation import check_bandwidth, check_choice
 from ..attention._solve import is_degree
-from ..bandwidth._criteria import SMOOTHER_CRITERIA, judge
-from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
+from ..bandwidth._criteria import SMOOTHER_CRITERIA, evaluate_criterion
+from ..bandwidth._samples import Units
+from ..bandwidth._search import Rows, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import counts_of
@@ -63,8 +64,8 @@ class _CrossValidated(SmootherRegressor):
         compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
         compared = compared.without_outliers()
         rows = rows.take(counts_of(compared.X, compared.sample_weight) > 0)
-        units = Units.of(rows.table, rows.key_weights, of_each=True)
-        targets = units.reduce(rows.table.astype(np.float64))
+        units = Units.from_values(rows.table, rows.key_weights, each_column=True)
+        targets = units.standardize(rows.table.astype(np.float64))
         names = _listed("kernels", self.kernels)
         kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
         columns = compared.compared_by(*kernels).columns
@@ -95,7 +96,7 @@ class _CrossValidated(SmootherRegressor):
                 f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
             )
         # Restored, they may be too large for numbers.
-        scores = -units.restore(np.array(criteria), self.criterion)
+        scores = -units.restore_criterion(np.array(criteria), self.criterion)
         self.cv_results_ = {
             f"param_{name}": np.fromiter((row[name] for row in params), dtype=object)
             for name in params[0]
@@ -270,5 +271,5 @@ def _criterion_at(criterion, bandwidths, smoother, targets, size):
     values = []
     for unit, scales in groups:
         scores = smoother.replace(bandwidth=unit).leave_one_out(targets).scores(scales)
-        values.extend(judge(criterion, scores, smoother.n_rows, size))
+        values.extend(evaluate_criterion(criterion, scores, smoother.n_rows, size))
     return np.array(values)

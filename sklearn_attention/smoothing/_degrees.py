@@ -6,8 +6,9 @@ import numpy as np
 
 from .._blocks import evenly_spread
 from ..attention._solve import Basis
-from ..bandwidth._criteria import corrected_akaike, without_rounding
-from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS, Units, draw, narrower
+from ..bandwidth._criteria import corrected_akaike, zero_rounding_errors
+from ..bandwidth._samples import Units, draw, optimal_rate_factor
+from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS
 from ._fitted_smoother import Member
 
 # The highest degree in one feature, and in up to so many; of lines in more. Cubics of two
@@ -57,13 +58,13 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
 
     for degree in degrees:
         watch = functools.partial(observe, degree)
-        choice = rule.choose(rows.but(degree=degree), kernel, watch)
+        choice = rule.choose(rows.with_options(degree=degree), kernel, watch)
         if degree == 1 and len(degrees) > 1:
             # The searches for the other degrees begin at a multiple of this bandwidth.
             is_numeric = rows.columns.is_numeric
             start = np.where(is_numeric, _MIN_RATIO_TO_LINES, 1.0) * choice.bandwidth
-            per_feature = choice.results is None and rows.may_have_several(kernel)
-            rows = rows.but(start=start, per_feature=per_feature or rows.per_feature)
+            per_feature = choice.results is None and rows.may_be_per_feature(kernel)
+            rows = rows.with_options(start=start, per_feature=per_feature or rows.per_feature)
         choices.append(choice)
         smoothers.append(smoother_at(degree, choice.bandwidth, choice.n_neighbors))
         if ended:
@@ -100,10 +101,10 @@ def _corrected_akaike(smoothers, rows):
     if not first.is_in_memory:  # a sample, at the bandwidths that it needs
         random_state = np.random.RandomState(rows.random_state)
         n_all, tables = len(first.keys), draw(MAX_SEARCH_ROWS, random_state, *tables)
-        factor = 1 / narrower(n_all / len(tables[0]), len(rows.columns.numeric))
+        factor = 1 / optimal_rate_factor(n_all / len(tables[0]), len(rows.columns.numeric))
     keys, table, weights = tables
-    units = Units.of(table, weights, of_each=rows.standardize)
-    table, criteria = units.reduce(table), []
+    units = Units.from_values(table, weights, each_column=rows.standardize)
+    table, criteria = units.standardize(table), []
     present = np.arange(len(keys)) if weights is None else np.flatnonzero(weights)
     smoothers = [
         smoother.replace(keys=keys, values=table, key_weights=weights, factor=factor)
@@ -115,7 +116,7 @@ def _corrected_akaike(smoothers, rows):
         predicted = evenly_spread(present, max_predicted)
     for smoother in smoothers:
         scores = smoother.leave_one_out(rows=predicted).scores([1.0])
-        scores = without_rounding(scores, units.size)
+        scores = zero_rounding_errors(scores, units.size)
         scores = scores._replace(trace=scores.trace * len(present) / len(predicted))
         criteria.append(corrected_akaike(scores, len(present))[0])
     return np.array(criteria), len(predicted)

@@ -256,7 +256,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             # All degrees are searched on the same sample.
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
-            rows = rows.but(random_state=seed, precision=precision)
+            rows = rows.with_options(random_state=seed, precision=precision)
         terms = self._additive_terms(rows, weights, rule, kernel, len(degrees) > 1)
         if self.structure == "additive":
             degrees, rows = degrees[:1], with_mean_weight_1(rows)
@@ -266,7 +266,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if terms is not None and not ended:
             mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
             if self.structure == "auto":
-                residuals = rows.but(values=mixture.residuals(mixture.table))
+                residuals = rows.with_options(values=mixture.residuals(mixture.table))
                 _, second, _ = search(residuals, mixture.with_second_stage)
                 self.smoother_ = mixture.with_second_stage(second).with_best_share()
         report.end()
