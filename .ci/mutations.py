@@ -661,8 +661,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_stacking.py",
-        "probabilities[rows[block]] = of_filled.reshape(shape).mean(axis=1)",
-        "probabilities[rows[block]] = of_filled.reshape(shape).max(axis=1)",
+        "probabilities[rows[block]] = filled_probabilities.reshape(shape).mean(axis=1)",
+        "probabilities[rows[block]] = filled_probabilities.reshape(shape).max(axis=1)",
         "probabilities of an unknown level are those of the surest known one",
     ),
     Mutation(

@@ -20,7 +20,7 @@ from ._partitions import need_all_rows
 
 # Packages whose frames on the stack are skipped when a warning names the user's line.
 _INTERNAL = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
-# Key of the name of a dataclass, in the dict that stores its fields.
+# In the dict that stores the fields of a dataclass, the key of its class name.
 _CLASS_KEY = "dataclass"
 Method = TypeVar("Method", bound=Callable[..., Any])
 Kind = TypeVar("Kind")
@@ -128,9 +128,9 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         return memo[name]
 
     def _keep(self, *names, **values):
-        """Store the named parameters, and other values, as they are in this fit.
+        """Store the present values of the named parameters, and other values, in ``_kept``.
 
-        Predictions use these, so that they do not change if a parameter is set later.
+        Predictions use these values, so that they do not change if a parameter is set later.
         """
         self._kept = {name: getattr(self, name) for name in names} | values
 
@@ -155,7 +155,10 @@ def _flatten(value, kinds):
 
 
 def _build(value, builders):
-    """Undo `_flatten`; `builders` has the class, or a function, for each name of a class."""
+    """Undo `_flatten`.
+
+    For each class name, `builders` has the class, or a function of the same fields.
+    """
     # A user's dict may have the same key, but not with a name that has a builder.
     name = value.get(_CLASS_KEY) if isinstance(value, dict) else None
     if isinstance(name, str) and name in builders:

@@ -168,12 +168,15 @@ def _take_names(names, positions):
 
 
 def split_classes(columns, classes):
-    """Split an array (..., n_columns), with a column for each class, by outputs into a list."""
+    """Split an array with a column for each class (..., n_columns) into a list, by outputs."""
     return split_outputs(columns, list(map(len, classes_of_outputs(classes))))
 
 
 def split_outputs(columns, n_classes):
-    """Split an array (..., n_columns) into one for each output, by their numbers of classes."""
+    """Split an array (..., n_columns) into a list with an array for each output.
+
+    `n_classes` has the number of columns of each output.
+    """
     ends = np.cumsum(n_classes).tolist()
     return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
 

@@ -28,7 +28,7 @@ def is_frame(x):
 
 
 def empty_table(x):
-    """Return a table without rows that has the names and types of a Dask collection."""
+    """Return a table in memory without rows, with the names and types of a Dask collection."""
     if hasattr(type(x), "to_dask_array"):
         return x._meta
     if hasattr(type(x), "chunks"):
@@ -356,12 +356,13 @@ def _fuse_calls(calls, layers):
     nodes |= {key: Alias(key, node.target) for key, node in aliases.items()}
     nodes, dependencies = cull(nodes | calls, [*calls])
     dependents = reverse_dict(dependencies)
-    # Data are not fused, since they would be sent with every task, nor are tasks in layers with
-    # annotations, by which users may have said where they run.
+    # Data are not fused, since they would be sent with every task. Tasks in layers with
+    # annotations are not fused, since users may have stated there on which machine they run.
     annotated = [layer for layer in layers.values() if layer.annotations]
     can_fuse = {key for key, node in nodes.items() if istask(node)}.difference(*annotated)
     fused = {}
     for key, call in calls.items():
+        # Collect the call, and the tasks that only members of the collection need.
         members, pending = {}, [call]
         while pending:
             node = pending.pop()
@@ -420,9 +421,9 @@ def concatenate_blocks(results, sizes, fields):
 
 
 def _to_numpy(name, rows):
-    """Convert a pandas frame or series to an array; raise ValueError if an NA has no number.
+    """Convert a pandas frame or series to an array; raise ValueError for pandas.NA.
 
-    The missing values of pandas' own types, unlike NaN, have none.
+    Unlike NaN, the missing value of pandas' own types is no number.
     """
     dtypes = rows.dtypes if rows.ndim == 2 else [rows.dtype]
     has_pandas_type = any(not isinstance(dtype, np.dtype) for dtype in dtypes)
