@@ -152,6 +152,7 @@ class Gaussian(SmoothingKernel, name="gaussian"):
         return array_namespace(squared).full_like(squared, -0.5)
 
     def as_dot_product(self, queries, keys) -> DotProductForm | None:
+        # -|q - k|^2 / 2 = q.k - |k|^2 / 2 - |q|^2 / 2
         xp = array_namespace(queries, keys)
         return DotProductForm(
             queries,
