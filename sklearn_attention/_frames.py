@@ -77,8 +77,8 @@ def to_pandas(X):
     if isinstance(frame, nw.DataFrame):
         columns = (column.to_native() for column in frame.iter_columns())
         return pd.DataFrame(dict(zip(frame.columns, map(to_pandas, columns), strict=True)))
-    # The conversion goes through NumPy, since narwhals' own needs pyarrow. Times with a zone
-    # become times in UTC.
+    # The conversion goes through NumPy, since narwhals' own needs pyarrow. NumPy has times with
+    # a zone as times in UTC.
     cells, zone = frame.to_numpy(), getattr(frame.dtype, "time_zone", None)
     cells = pd.DatetimeIndex(cells, tz="UTC").tz_convert(zone) if zone else cells
     return pd.Series(cells, name=frame.name)

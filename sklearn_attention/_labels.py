@@ -233,8 +233,9 @@ def read_labels(y, name="y"):
     import pandas as pd
 
     refuse_other_arrays(name, y)
-    in_cells = isinstance(y, list | tuple) or hasattr(y, "columns")
-    cells = np.array(y, dtype=object) if in_cells else np.asarray(y)
+    # In an array of texts, numbers of a list or a frame would become texts.
+    may_mix_types = isinstance(y, list | tuple) or hasattr(y, "columns")
+    cells = np.array(y, dtype=object) if may_mix_types else np.asarray(y)
     for cell in cells.flat if cells.dtype == object else ():
         if not isinstance(cell, str) and isinstance(cell, Iterable):
             raise ValueError(
@@ -244,7 +245,7 @@ def read_labels(y, name="y"):
     if cells.ndim and pd.isna(cells).any():
         raise ValueError(f"{name} has missing labels (NaN, None or NA): drop those rows.")
     has_several_types = cells.shape[1:] > (1,) or len(basic_types(cells.ravel())) > 1
-    return cells if has_several_types or not in_cells else np.asarray(y)
+    return cells if has_several_types or not may_mix_types else np.asarray(y)
 
 
 def outputs_of(y):

@@ -1,4 +1,9 @@
-"""Dask collections: rows in partitions, which may lie on other machines."""
+"""Dask collections: rows in partitions, which may lie on other machines.
+
+A collection is a Dask array or data frame. Its rows are in partitions, which are the blocks of
+an array. A task is a call that is not computed yet; Dask's class of a task is Delayed.
+Functions here take collections as well as tables in memory, unless they say otherwise.
+"""
 
 import functools
 import itertools
@@ -136,7 +141,7 @@ def with_type_checks(name, x):
 
 
 def _check_partition(name, declared, rows):
-    """Return a partition; raise ValueError if its columns or types are not those declared.
+    """Return the rows of a partition; raise ValueError if columns or types are not as declared.
 
     `declared` is the empty table of the collection, and `name` its name in messages.
     """
@@ -204,7 +209,8 @@ def to_memory(*tables):
         return tables
     import dask
 
-    def delayed(x):
+    def as_task(x):
+        """Return the task that computes a collection as one table; return others as is."""
         if hasattr(type(x), "to_dask_array"):
             # Dask warns if frames are computed together with tasks, unless they are tasks too.
             return x.repartition(npartitions=1).to_delayed()[0]
@@ -215,7 +221,7 @@ def to_memory(*tables):
         copies = [dask.delayed(np.array)(block) for (block,) in partitions(x)]
         return dask.delayed(np.concatenate)(copies)
 
-    return dask.compute(*map(delayed, tables), traverse=False)
+    return dask.compute(*map(as_task, tables), traverse=False)
 
 
 def reduce_rows(function, merge, *tables):
@@ -262,9 +268,10 @@ def align_partitions(names, *tables):
 
 
 def partitions(*tables):
-    """Return a tuple for each partition of tables of the same rows, with a task for each table.
+    """Divide tables of the same rows into partitions.
 
-    The tasks are Delayed objects; that of a table that is None is None.
+    Returns a list with a tuple for each partition, which has for each table the Delayed object
+    of its rows, or None for a table that is None.
     """
     tables = align_partitions(["a table"] * len(tables), *tables)
     n_partitions = next(x for x in tables if x is not None).numblocks[0]

@@ -517,6 +517,8 @@ def effects_of_all(values, masks):
     sizes, n = masks.sum(axis=1), masks.any(axis=0).sum()
     for j in np.flatnonzero(masks.any(axis=0)):
         is_member = masks[:, j]
+        # Because of the order, coalitions with and without j are in pairs. A coalition of size
+        # s has the weight s! (n - s - 1)! / n!.
         weights = 1 / (n * comb(n - 1, sizes[~is_member]))
         effects[j] = np.tensordot(weights, values[is_member] - values[~is_member], 1)
     return effects
@@ -552,7 +554,8 @@ def fit_effects(masks, differences, totals):
     effects, std : ndarray of shape (n_features, n_rows, n_outputs)
     """
     signs, n_features = 2.0 * masks - 1, masks.shape[1]
-    # Effects are totals / n_features plus terms that sum to 0.
+    # Effects are totals / n_features plus terms that sum to 0, which are combinations of this
+    # basis. The terms are weights @ targets.
     basis = null_space(np.ones((1, n_features)))
     predictors = signs @ basis
     inverse = np.linalg.pinv(predictors.T @ predictors)

@@ -124,6 +124,7 @@ def _principal_functions(t, line, mass, max_functions):
     n_functions = min(max_functions, len(t) - 2)
     if n_functions < 1:
         return np.zeros((len(t), 0))
+    # This is the covariance of integrated Brownian motion, with that of a random line.
     lower, upper = np.minimum.outer(t, t), np.maximum.outer(t, t)
     kernel = lower**2 * (3 * upper - lower) / 6 + _LINE_VARIANCE * np.outer(t, t)
     root = np.sqrt(mass)

@@ -86,15 +86,15 @@ def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameter
 def predict_scores(model, X, absent=None):
     """Predict numbers (n_rows,), or logarithms of probabilities (n_rows, n_classes).
 
-    A model that classifies needs `absent` (n_classes,): the probabilities of classes that it
-    has not seen, at their positions among all classes.
+    `absent` is None for a model that predicts numbers. For a model that classifies, it has the
+    probabilities (n_classes,) of classes that the model has not seen, at their positions.
     """
     with _limited_threads(X):
         if absent is None:
             return model.predict(X)
-        known = _probabilities(model, X)
+        seen_probabilities = _probabilities(model, X)
     probabilities = np.tile(absent, (X.shape[0], 1))
-    probabilities[:, model.classes_] = known
+    probabilities[:, model.classes_] = seen_probabilities
     return np.log(np.maximum(probabilities, MIN_PROBABILITY))
 
 

@@ -1,4 +1,8 @@
-"""Numbers of threads of OpenMP, of linear algebra and of torch."""
+"""Numbers of threads of OpenMP, of linear algebra and of torch.
+
+BLAS, the library of linear algebra, and OpenMP compute on several threads. How many they take
+is a number of the process, which other code may change at the same time.
+"""
 
 import itertools
 import os
@@ -12,7 +16,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 # Value of omp_pause_hard in OpenMP: end all threads and forget their state.
 _PAUSE_HARD = 2
 
-_context_numbers = itertools.count()
+_context_numbers = itertools.count()  # so that no two contexts are equal
 _limits = []  # every instance of `ThreadLimit`
 
 

@@ -1,4 +1,8 @@
-"""Checks of what users pass: each error names the parameter, the value and the remedy."""
+"""Checks of what users pass: each error names the parameter, the value and the remedy.
+
+Functions named ``check_`` or ``read_`` return the value of the parameter `name`, converted to a
+standard type, or raise an error. Those named ``refuse_`` only raise an error.
+"""
 
 import datetime
 import difflib

@@ -39,13 +39,14 @@ class Background(NamedTuple):
         log_density = 0.0 * X[:, 0] - np.log(self._n_levels()).sum()
         for j in self.columns.numeric:
             center, scale = self.center[j], self.scale[j]
-            # Differences are those of halves, which do not overflow, and hypot(a, b) does not
-            # overflow where a^2 + b^2 does.
+            # The density is root^-3 / scale with root = (2 + z^2)^(1/2). Halves are
+            # subtracted, and `hypot` is used, so that nothing overflows.
             with np.errstate(over="ignore"):
-                distance = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
+                root = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
+            # It is divided by the probability of the range between the bounds.
             low, high = self._uniform_bounds(j)
-            log_mass = np.log(scale) + np.log((high - low) / 2)
-            log_density = log_density - 3 * np.log(distance) - log_mass
+            log_divisor = np.log(scale) + np.log((high - low) / 2)
+            log_density = log_density - 3 * np.log(root) - log_divisor
         return log_density
 
     def cdf(self, X):
@@ -56,6 +57,7 @@ class Background(NamedTuple):
         probability = 1.0
         for j in self.columns.numeric:
             low, high = self._uniform_bounds(j)
+            # The v of a number is uniform between those of the bounds.
             v = np.tanh(np.arcsinh((X[:, j] - self.center[j]) / self.scale[j] / np.sqrt(2)))
             probability = probability * (v.clip(low, high) - low) / (high - low)
         for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
@@ -158,6 +160,7 @@ def reflections(X, bounds, distances=0.0):
 def fold(x, low, high):
     """Reflect numbers at bounds, which may be infinite, until they lie within them."""
     if np.isfinite(high - low):
+        # A triangle wave with the period 2 (high - low), which is 0 at low.
         x = low + np.abs((x - high) % (2 * (high - low)) - (high - low))
     elif np.isfinite(low):
         x = low + np.abs(x - low)

@@ -156,6 +156,6 @@ def criterion_slopes(name, scores, n_samples, size):
     if name == "gcv":
         residual_dof = 1 - dof
         return 0.0, 1 / residual_dof**2, 2 * scores.fitted / (n_samples * residual_dof**3)
-    residual_dof = 1 - dof - 2 / n_samples  # of the corrected Akaike criterion
+    residual_dof = 1 - dof - 2 / n_samples  # only "aicc" is left
     trace_slope = (1 + (1 + dof) / residual_dof) / (n_samples * residual_dof)
     return 0.0, 1 / scores.fitted, trace_slope

@@ -2,7 +2,10 @@
 
 The estimate of a row is a mixture of the kernel density of all other rows and of a wide
 background; see `_background`. A criterion is the mean of its logarithms over the rows: larger
-is better. Sums over pairs of rows, and their derivatives, are computed by logarithms.
+is better. Sums over pairs of rows are computed as logarithms.
+
+For derivatives, functions return a vector-Jacobian product with their result: ``vjp(slopes)``
+turns derivatives with respect to the result into those with respect to the bandwidth.
 """
 
 import numpy as np
@@ -45,8 +48,9 @@ class _LogSums:
         self._columns, self._table = columns, table
         images = [X] if bounds is None else list(reflections(X, bounds))
         rows, n_images = np.concatenate(images), len(images)
+        # A call without gradient takes linear time for a single numeric column and most
+        # kernels. Then the weights of averages over each table of images are summed.
         is_single_number = columns.kinds == ("numeric",)
-        # True if a call without gradient takes linear time.
         self.in_linear_time = is_single_number and form_along(kernel, 1) is not None
         if self.in_linear_time:
             options = {"bandwidth": 1.0, "sample_weight": weights, "leave_one_out": True}
@@ -63,9 +67,7 @@ class _LogSums:
     def __call__(self, bandwidth, eval_gradient):
         """Return the logarithms (n_samples,), -inf of 0, at a bandwidth (n_columns,).
 
-        The second result is a function, or None without `eval_gradient`: ``vjp(slopes)`` turns
-        derivatives (n_samples,) with respect to the logarithms into derivatives (n_columns,)
-        with respect to the bandwidth.
+        The second result is their `vjp`, or None without `eval_gradient`.
         """
         if self.in_linear_time and not eval_gradient:
             return self._in_linear_time(float(bandwidth[0])), None
@@ -133,6 +135,7 @@ class _Likelihood:
         value = float(self._row_weights @ log_mixture)
         if not eval_gradient:
             return value
+        # The derivative of log(a + b) with respect to log(a) is a / (a + b).
         return value, vjp(self._row_weights * np.exp(log_kernels - log_mixture))
 
     def background_weight(self, bandwidth):
@@ -234,12 +237,14 @@ class DensityLikelihood(_Likelihood):
         columns = columns or Columns.numbers(X.shape[1])
         weights = _scaled_weights(X, sample_weight)
         self._is_numeric = columns.is_numeric
+        # The logarithm of the sum over j != i of w_j, for each row i.
         self._log_mass = np.log(leave_one_out_mass(weights))
         self._set_background(X, columns, weights, bounds)
         self._sums = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
         self.in_linear_time = self._sums.in_linear_time
 
     def _log_density(self, bandwidth, eval_gradient):
+        """Return the log-densities (n_samples,) of rows by all others, and their vjp."""
         log_sums, vjp_of_sums = self._sums(bandwidth, eval_gradient)
         # Each kernel of a number is divided by its bandwidth, so that its integral is 1.
         divisors = np.where(self._is_numeric, bandwidth, 1.0)
@@ -328,11 +333,14 @@ class ConditionalLikelihood(_Likelihood):
         )
 
     def _log_density(self, bandwidth, eval_gradient):
+        """Return the log-densities (n_samples,) of targets given features, and their vjp.
+
+        The last entry of the bandwidth is that of the target.
+        """
         log_joint, vjp_of_joint = self._joint_sums(bandwidth, eval_gradient)
         log_features, vjp_of_features = self._feature_sums(bandwidth[:-1], eval_gradient)
-        with np.errstate(
-            invalid="ignore"
-        ):  # both are -inf if no other row has similar features
+        # Both sums are -inf, and their difference is NaN, if no other row has similar features.
+        with np.errstate(invalid="ignore"):
             log_density = log_joint - log_features - np.log(bandwidth[-1])
 
         def vjp(slopes):

@@ -76,6 +76,7 @@ class DensitySearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
+        """Return the BandwidthChoice for Rows, each of whose numeric columns has the kernel."""
         make_criterion = partial(DensityLikelihood, kernel=kernel, columns=rows.columns)
         kernels = [kernel] * rows.X.shape[1]
         return _LikelihoodSearch(rows, make_criterion, kernels, observe).run()
@@ -106,6 +107,10 @@ class ConditionalSearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
+        """Return the BandwidthChoice for Rows with one target, whose bandwidth comes last.
+
+        The kernel compares the numeric features.
+        """
         # The target is the last column of a table with the features.
         joint_rows = replace(
             rows,
@@ -233,14 +238,8 @@ class _LikelihoodSearch:
         if rows.bounds is not None:
             self._bounds = (rows.bounds - center[:, None]) / self._unit[:, None]
             n_images = len(list(reflections(sample.X[:1], self._bounds)))
-        # 2. Limit the number of rows. With mirror images fewer rows take as long.
-        weights = None if sample.sample_weight is None else sample.sample_weight[:2]
-        criterion_of_two_rows = make_criterion(
-            self._in_units(sample.X[:2]), sample_weight=weights, bounds=self._bounds
-        )
-        max_rows = int(MAX_SEARCH_ROWS / math.sqrt(n_images))
-        sample.limit(MAX_LINE_ROWS if criterion_of_two_rows.in_linear_time else max_rows)
-        # 3. Leave rows with point masses out.
+        # 2. Limit the number of rows, and leave those with point masses out.
+        sample.limit(self._max_rows(n_images))
         self._masses, self._is_without_masses = [], False
         if has_masses:
             is_regular, self._masses = point_masses(sample.X, self._columns, is_integrated)
@@ -266,6 +265,19 @@ class _LikelihoodSearch:
         return BandwidthChoice(
             bandwidth, score, warnings=self._warnings(best), background=self._background
         )
+
+    def _max_rows(self, n_images):
+        """Return the number of rows, with `n_images` images each, that a search can afford."""
+        weights = self._sample.sample_weight
+        criterion_of_two_rows = self._make_criterion(
+            self._in_units(self._sample.X[:2]),
+            sample_weight=None if weights is None else weights[:2],
+            bounds=self._bounds,
+        )
+        if criterion_of_two_rows.in_linear_time:
+            return MAX_LINE_ROWS
+        # The time is in proportion to the number of pairs with images.
+        return int(MAX_SEARCH_ROWS / math.sqrt(n_images))
 
     def _criterion_of(self, sample):
         return self._make_criterion(
@@ -296,7 +308,10 @@ class _LikelihoodSearch:
         return low, high
 
     def _evaluate(self, bandwidth, eval_gradient=False):
-        """Compute minus the likelihood at a bandwidth in units, and its gradient or zeros."""
+        """Compute minus the likelihood at a bandwidth in units, and its gradient or zeros.
+
+        The trial is stored, and reported in the units of the data.
+        """
         result = self._criterion(bandwidth, eval_gradient)
         value, gradient = result if eval_gradient else (result, np.zeros(len(bandwidth)))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
@@ -355,6 +370,7 @@ class _LikelihoodSearch:
         rule_lambdas = self._high * n_rows ** (-2 * rate)
 
         def limited(bandwidths, lambdas=rule_lambdas):
+            """Return bandwidths, with lambdas of categories, within their range."""
             merged = np.where(self._is_numeric, bandwidths, lambdas)
             return np.clip(merged, self._low, self._high)
 
@@ -364,7 +380,7 @@ class _LikelihoodSearch:
             # A feature that does not matter to a few rows may matter to all, so that it starts
             # where it has some effect.
             return [np.minimum(self._best_of_subset(), wide)]
-        candidates = []  # a list of lists
+        candidates = []  # a list of common bandwidths, and one of points around the rule
         if self._is_numeric.any():
             ends = self._low[self._is_numeric].min(), self._high[self._is_numeric].max()
             common_bandwidths = np.geomspace(*ends, _N_TRIED)

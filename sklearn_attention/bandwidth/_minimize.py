@@ -139,7 +139,7 @@ def _follow_to_bottom(evaluate, center, distance, ends, precision):
     """
     while distance >= precision:
         points = np.clip(center + distance * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)
-        points = np.unique(points)
+        points = np.unique(points)  # at an end of the range several are equal
         values = evaluate(points)
         minimum = _minimum_of_cubic(points, values)
         value = evaluate(np.array([minimum]))[0]

@@ -37,11 +37,15 @@ class _NeighborRule(BandwidthRule):
     """Base class of the rules that choose the number of neighbours of an adaptive bandwidth."""
 
     def choose(self, rows, kernel, observe=None):
+        """Return the BandwidthChoice for Rows, with a number of neighbours.
+
+        Its `bandwidth` has the standard deviations of numeric columns, in which distances are
+        measured, and the lambdas of categories.
+        """
         self._refuse_unsupported(rows, kernel)
         columns, weights = rows.columns, rows.sample_weight
-        # The bandwidth of the choice has the standard deviations in which distances are
-        # measured, and the lambdas. Lambdas do not depend on the unit of the weights, since
-        # rows of positive weight are counted.
+        # Lambdas do not depend on the unit of the weights, since rows of positive weight are
+        # counted.
         n_rows = len(rows.X) if weights is None else np.count_nonzero(weights)
         lambdas = rule_lambdas(n_rows, columns)
         units = np.where(columns.is_numeric, feature_std(rows.X, weights), lambdas)
@@ -132,6 +136,7 @@ class AdaptiveBandwidth(_NeighborRule, BaseEstimator):
         self.n_neighbors = n_neighbors
 
     def _choose_neighbors(self, rows, kernel, observe):
+        """Return the parameter `n_neighbors`, if there are so many rows, and None."""
         weights = rows.sample_weight
         # Rows whose weight is 0 only because of an outlier are neighbours nevertheless.
         are_all_neighbors = weights is None or np.any(rows.has_outliers)
@@ -158,6 +163,7 @@ class NeighborSearch(_NeighborRule):
         return "'knn-loo'"
 
     def _choose_neighbors(self, rows, kernel, observe):
+        """Return the best number of neighbours, and its mean squared leave-one-out error."""
         # 1. Choose candidates, up to half of the rows.
         sample = ValueSample("knn-loo", rows, MAX_KEYS, min_rows=3)
         max_neighbors = max(len(sample) // 2, 2)
@@ -193,7 +199,7 @@ def neighbor_distances(queries, keys, n_neighbors):
     They are in ascending order, and positive even if query and key are equal.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
-    is_typical = ~is_outlier(keys)
+    is_typical = ~is_outlier(keys)  # outliers do not count in the extent
     low = keys.min(axis=0, where=is_typical, initial=np.inf)
     high = keys.max(axis=0, where=is_typical, initial=-np.inf)
     extent = np.linalg.norm(high - low) or 1.0

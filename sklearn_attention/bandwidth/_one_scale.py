@@ -1,8 +1,12 @@
 """The search for the bandwidth at which a criterion of the smoother is smallest.
 
-If all columns are numeric and share one scale c, on their standard deviations, this module
-searches for c. `_per_feature` has the searches for several bandwidths and for lambdas, and
-`_search` defines the terms.
+If all columns are numeric and share one scale, this module searches for it. The scale c is a
+factor on their standard deviations: column j has the bandwidth h_j = c std_j. `_per_feature`
+has the searches for several bandwidths and for lambdas.
+
+The criterion at a scale is computed from leave-one-out predictions of a sample, whose best
+bandwidth is rescaled to all rows. For polynomials, LeaveOneOut doubles the windows of rows that
+have too little weight in them: less than the weight of `LeaveOneOut.fewest` rows.
 """
 
 from dataclasses import dataclass
@@ -48,6 +52,7 @@ _N_TOGETHER = 8
 _FLAT_RATIO = 2.0
 # An average with fewer degrees of freedom than this is the mean of all rows.
 _DOF_OF_MEAN = 1.05
+# Warnings about the result; the first two are formatted with the criterion's name.
 _NARROWEST = (
     "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
     "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
@@ -155,18 +160,19 @@ def select_bandwidth(
     Along a single feature most kernels take linear time, and all rows are used, up to a
     million; with a Gaussian kernel of two features up to 50 000. Otherwise a sample of 20 000
     rows replaces a larger number. A part of it, 2000 rows, locates the minima first, at
-    bandwidths that are larger by the rate :math:`n^{-1/(d+4)}`. From more than ten million
-    rows, which may be memory maps, the sample is drawn before copies are searched for.
+    bandwidths that are larger by the rate :math:`n^{-1/(d+4)}`. If there are more than ten
+    million rows, which may be memory maps, the sample is drawn before copies are searched for.
 
     Several bandwidths, and lambdas, are found by L-BFGS-B from several starting points, with
-    exact gradients in the logarithms. From more than 2000 rows a sample of this size is used,
-    and its bandwidths are multiplied by the rate :math:`n^{-1/(d+4)}` of optimal ones, its
-    lambdas by the square. From more than 300 rows that many are searched first, for a point to
-    start from besides the best common scale. A feature whose bandwidth may be a thousand times
-    its extent at no loss gets this bandwidth: the criterion does not depend on the feature.
-    Gradients do not know that windows are widened; if they are, all bandwidths are multiplied
-    by the factor that is best with widened windows. For kernels of bounded support, whose
-    criteria have kinks, those of a Gaussian are multiplied by the best factor.
+    exact gradients in the logarithms. If there are more than 2000 rows, a sample of 2000 is
+    used. Its bandwidths are rescaled at the rate :math:`n^{-1/(d+4)}` of optimal ones, its
+    lambdas at the square of this rate. If there are more than 300 rows, 300 of them are
+    searched first, for a point to start from besides the best common scale. A feature whose
+    bandwidth may be a thousand times its extent at no loss gets this bandwidth: the criterion
+    does not depend on the feature. Gradients do not know that windows are widened; if they are,
+    all bandwidths are multiplied by the factor that is best with widened windows. For kernels
+    of bounded support, whose criteria have kinks, the bandwidths for a Gaussian kernel are
+    multiplied by the best factor.
 
     The relevance of a feature lies between 0 (it does not matter) and 1:
     :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, the fraction by which a Gaussian kernel falls
@@ -218,6 +224,11 @@ class CriterionSearch(BandwidthRule):
     searches = serves_each_degree = True
 
     def choose(self, rows, kernel, observe=None):
+        """Return the BandwidthChoice for Rows whose numeric columns the kernel compares.
+
+        With per_feature="auto" the search for one scale is followed by one for several
+        bandwidths, unless the callback has ended the first search.
+        """
         was_stopped = False
 
         def observe_and_remember(*trial):
@@ -254,7 +265,7 @@ def _search_scale(criterion, rows, kernel, observe):
         step = options["step"] = np.log(2) / np.ceil(np.log(2) / options["step"])
         high = low * np.exp(step * np.ceil(np.log(high / low) / step))
     start = low
-    if rows.start is not None:
+    if rows.start is not None:  # a bandwidth of all rows, which is turned into a scale
         bandwidth_at_scale_1 = sample.rescale_to_all_rows(
             sample.std, decreasing=kernel.decreasing
         )
@@ -308,6 +319,7 @@ class _ScaleCriterion:
     """
 
     def __init__(self, criterion, rows, kernel, observe):
+        # The arguments are those of `_search_scale`.
         self._criterion, self._rows, self._kernel = criterion, rows, kernel
         n_features = len(rows.columns.numeric)
         self._in_linear_time = (
@@ -325,7 +337,8 @@ class _ScaleCriterion:
                 f"predicted, but there are only n_samples={len(sample)} rows of positive "
                 "weight: pass a smaller gap."
             )
-        # All rows are predicted if that takes linear time.
+        # All rows of the sample are predicted if that takes linear time, otherwise so many that
+        # the number of pairs is limited.
         predicted = None
         if not self._in_linear_time:
             predicted = sample.positions(max(MAX_PAIRS // len(sample), 2))

@@ -1,9 +1,16 @@
 """Searches for several bandwidths: one for each numeric column, and lambdas, by gradients.
 
-A point of a search is a vector: the logarithms of scales, then the logarithms of level weights;
-`_search` defines both terms. There is one scale for each numeric column, or one for all of
-them. The criterion and its gradient at points lead descents from several starting points to
-their minima.
+A point of a search is a vector: the logarithms of scales, then the logarithms of level weights.
+A scale is the bandwidth of a numeric column divided by the standard deviation of the column;
+columns have a scale each, or share one. The level weight w of a category is the kernel's value
+between different levels (neighbouring ones of an ordered category), relative to that between
+equal ones. It is lambda for an ordered category, and lambda / ((c - 1) (1 - lambda)) for an
+unordered one with c levels.
+
+A search computes the criterion of a sample, and its gradient. L-BFGS-B descends from several
+starting points, and `Trials.best` is the best of all points at which the criterion was
+computed. Its bandwidth is rescaled to all rows. The criterion of a descent ignores that
+LeaveOneOut doubles windows with too few rows; a last step corrects for this.
 """
 
 import math
@@ -119,9 +126,10 @@ class _SearchSpace:
         self._numeric, self._categorical = rows.columns.numeric, rows.columns.categorical
         self._std = sample.std[self._numeric]
         self._is_constant = np.ptp(sample.X[:, self._numeric], axis=0) == 0
+        # 1. Find the range of each scale.
         Z, n_numeric = sample.X[:, self._numeric] / self._std, len(self._numeric)
         self.min_scale, self.max_scale = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
-        # The entry [i, j] is 1 if numeric column i has scale j.
+        # The entry [i, j] of the matrix `_has_scale` is 1 if numeric column i has scale j.
         if self.per_feature:
             self._has_scale = np.eye(n_numeric)
             ranges = [search_range(column[:, None], ratio) for column in Z.T]
@@ -130,14 +138,15 @@ class _SearchSpace:
             ranges = [(self.min_scale, self.max_scale)] * min(n_numeric, 1)
         self.n_scales = self._has_scale.shape[1]
         lowest, max_visible = np.reshape(ranges, (-1, 2)).T
+        # 2. Let the bandwidth of a feature that does not matter grow far above its extent. It
+        # must not if rows with outliers in the feature were left out of the search, since these
+        # rows would get weight in predictions.
         highest = max_visible
         if self.per_feature:
-            # A feature that does not matter gets a bandwidth far above its extent. It must not
-            # if rows with outliers in the feature were left out: in predictions, they would get
-            # weight.
             has_outliers = np.broadcast_to(rows.has_outliers, len(rows.columns.kinds))
             factor = np.where(has_outliers[self._numeric], 1.0, _IRRELEVANT)
             highest = max_visible * factor
+        # 3. Add the range of level weights.
         min_weights = np.full(len(self._categorical), MIN_LEVEL_WEIGHT)
         max_weights = np.ones_like(min_weights)
         self.log_lowest = np.log(np.append(lowest, min_weights))
@@ -151,11 +160,9 @@ class _SearchSpace:
 
     def nearest_point(self, bandwidth):
         """Return the point nearest to a bandwidth (n_columns,), with lambdas of categories."""
-        level_weights = bandwidth[self._categorical].copy()
+        level_weights = bandwidth[self._categorical].copy()  # lambdas of ordered categories
         for k, j in enumerate(self._categorical):
             if self._columns.kinds[j] == "unordered":
-                # In the kernel of Aitchison and Aitken, with c levels, another level has the
-                # weight lambda / (c - 1), and the same level has 1 - lambda.
                 n_other_levels = max(self._columns.n_levels[j], 2) - 1
                 divisor = n_other_levels * (1 - level_weights[k])
                 level_weights[k] /= max(divisor, MIN_LEVEL_WEIGHT)
@@ -202,7 +209,7 @@ class _SearchSpace:
         for j, level_weight in zip(self._categorical, np.exp(log_level_weights), strict=True):
             bandwidth[j] = level_weight
             if self._columns.kinds[j] == "unordered":
-                # lambda / (1 - lambda), the odds of another level; see `nearest_point`.
+                # Solve w = lambda / ((c - 1) (1 - lambda)) for lambda.
                 odds = level_weight * (max(self._columns.n_levels[j], 2) - 1)
                 bandwidth[j] = odds / (1 + odds)
         return bandwidth
@@ -285,10 +292,10 @@ class _GradientSearch:
     def find_start(self):
         """Try points, of which the last descent starts from the best one.
 
-        Usually these are from a few steps of descents from several starting points. If the
-        bandwidth of lines is known, parabolas start near it. With few rows, a few steps of one
-        descent follow. With many rows, the best of two points is taken: this bandwidth,
-        widened, and the best one of a subset.
+        Usually the points are those of a few steps of descents from several starting points. A
+        search for local polynomials other than lines starts near the bandwidth of lines, if
+        that is known. With few rows, a few steps of one descent follow. With many rows, two
+        points are compared: this bandwidth, widened, and the best one of a subset.
         """
         if not self._is_near_start:
             for start in self._starts():
@@ -320,6 +327,7 @@ class _GradientSearch:
         # The gain is the smaller one of the criterion and of the leave-one-out error. Near
         # interpolation only the latter measures a gain.
         scores = [leave_one_out.scores(np.ones(1)) for leave_one_out in leave_one_outs]
+        # The rows of both arrays are the two bandwidths, their columns the two measures.
         values = [(self._criterion(score)[0], score.left_out[0]) for score in scores]
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(values)
@@ -331,12 +339,13 @@ class _GradientSearch:
     def _log_likelihood(self, leave_one_out):
         """Return the log-likelihood of the classes, each row predicted by all others.
 
-        So that no probability is 0, one row with the mean of all classes is added to the
-        others.
+        The targets of a row are 1 for its class and 0 for others. So that no probability is 0,
+        one row with the mean of all targets is added to the others.
         """
         sample, (center, scale) = self.sample, self.sample.units[:2]
         weights = sample.sample_weight
         mixing_weight = background_mixing_weight(len(sample), weights)
+        # Standardized targets are turned into 0 and 1.
         classes = (sample.values * scale + center).round()
         probabilities = leave_one_out.predictions().left_out * scale + center
         mean = np.average(classes, axis=0, weights=weights)
@@ -450,6 +459,8 @@ class _GradientSearch:
             return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
         reported_value = self.sample.restore_criterion(value, self.criterion)
         self.trials.report(reported_value, self.space.bandwidth(point))
+        # By the chain rule: from the criterion to the Scores, to bandwidths and level weights,
+        # to the point.
         size = self.sample.units.size
         slopes = criterion_slopes(self.criterion, scores, len(self.sample), size)
         return value, self.space.split_vjp(vjp(slopes))
@@ -457,7 +468,7 @@ class _GradientSearch:
     def _descend(self, start, **options):
         """Minimise the criterion from a point, with options of `descend`."""
         bounds = np.column_stack([self.space.log_lowest, self.space.log_highest])
-        # A logarithm has size 1, and other criteria have the size of the best one so far.
+        # AICc is a logarithm, whose size is 1. Other criteria have the size of the best value.
         size = 1.0 if self.criterion == "aicc" else self.trials.value
         descend(self._value_and_gradient, start, bounds, size=size, **options)
 
@@ -487,7 +498,7 @@ class _GradientSearch:
         left_out = self._leave_one_out(space.bandwidth(trials.best))
         if not self._is_compact:
             value = trials.value
-            if left_out.fewest > 1:
+            if left_out.fewest > 1:  # windows need several rows, and may be doubled
                 value = self._criterion(left_out.scores(np.ones(1)))[0]
             if math.isclose(value, trials.value, rel_tol=_MIN_EFFECT_OF_DOUBLING):
                 return

@@ -101,7 +101,8 @@ def _rule_bandwidth(rule, rows, kernel):
     n_samples, columns, weights = len(rows.X), rows.columns, rows.sample_weight
     if not columns.numeric:
         return rule_lambdas(n_samples, columns, weights)
-    # Constant columns do not count in d, the number of numeric columns.
+    # Constant columns do not count in d, the number of numeric columns. The number of rows is
+    # `stats.mass`, the sum of the weights.
     is_constant = columns.is_numeric & (std_above_rounding(rows.stats) == 0)
     varying = columns.without(is_constant)
     factor = canonical_ratio(kernel) * _FACTORS[rule](rows.stats.mass, len(varying.numeric))
@@ -116,6 +117,7 @@ class RuleOfThumb(BandwidthRule):
     name: str
 
     def choose(self, rows, kernel, observe=None):
+        """Return the BandwidthChoice for Rows; no bandwidths are tried and observed."""
         rows.refuse_gap()
         return BandwidthChoice(_rule_bandwidth(self.name, rows, kernel))
 

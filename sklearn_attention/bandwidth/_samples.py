@@ -211,14 +211,14 @@ class ValueSample(Sample):
         chance, and stay.
         """
         X, values, n_features = self.X, self.values, self.X.shape[1]
-        if len(np.unique(X[:, 0])) == len(X):
+        if len(np.unique(X[:, 0])) == len(X):  # no rows are equal
             return
         rows, position, counts = np.unique(
             np.column_stack([X, values]), axis=0, return_inverse=True, return_counts=True
         )
         if len(rows) == len(X) or len(rows) < _MIN_ROWS_WITH_COPIES:
             return
-        if len(np.unique(values, axis=0)) < DISTINCT * len(rows):
+        if len(np.unique(values, axis=0)) < DISTINCT * len(rows):  # many share their targets
             return
         if self.sample_weight is not None:
             counts = np.bincount(position.ravel(), self.sample_weight)

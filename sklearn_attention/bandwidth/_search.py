@@ -260,6 +260,7 @@ class FixedBandwidth(BandwidthRule):
     serves_each_degree = True
 
     def choose(self, rows, kernel, observe=None):
+        """Return the BandwidthChoice for Rows; no bandwidths are tried and observed."""
         rows.refuse_gap()
         lambdas = rule_lambdas(len(rows.X), rows.columns, rows.sample_weight)
         return BandwidthChoice(rows.columns.check_bandwidth(self.bandwidth, lambdas))
