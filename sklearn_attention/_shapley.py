@@ -221,7 +221,7 @@ class FeatureEffectsMixin:
         return_std = check_flag("return_std", return_std)
         (X,) = to_memory(X)
         rows = self._read_rows(X)
-        names = [BASE_VALUE, *_check_feature_names_in(self, None)]
+        names = [BASE_VALUE, *_check_feature_names_in(self)]
         refuse_column(names[1:], BASE_VALUE, "mean prediction")
         scores = self._predict_scores(rows)
         columns = self._explained_scores(scores, class_label)

@@ -54,7 +54,9 @@ class _LogSums:
         self.in_linear_time = is_single_number and form_along(kernel, 1) is not None
         if self.in_linear_time:
             options = {"bandwidth": 1.0, "sample_weight": weights, "leave_one_out": True}
-            problems = (read(image, X, None, kernel, **options)[0] for image in images)
+            problems = (
+                read(image, X, values=None, kernel=kernel, **options)[0] for image in images
+            )
             self._reductions = [Reduction(problem, empty="nan") for problem in problems]
         self._pairs = PairSums(
             rows[:, columns.numeric],

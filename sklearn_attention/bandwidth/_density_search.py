@@ -79,7 +79,11 @@ class DensitySearch(BandwidthRule):
         """Return the BandwidthChoice for Rows, each of whose numeric columns has the kernel."""
         make_criterion = partial(DensityLikelihood, kernel=kernel, columns=rows.columns)
         kernels = [kernel] * rows.X.shape[1]
-        return _LikelihoodSearch(rows, make_criterion, kernels, observe).run()
+        all_columns = np.ones(len(kernels), dtype=bool)
+        search = _LikelihoodSearch(
+            rows, make_criterion, kernels, observe, is_integrated=all_columns
+        )
+        return search.run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +144,8 @@ class ConditionalSearch(BandwidthRule):
             make_criterion,
             kernels,
             observe,
-            fixed=fixed,
             is_integrated=is_integrated,
+            fixed=fixed,
             has_masses=self.has_masses,
         )
         return search.run()
@@ -193,10 +197,10 @@ class _LikelihoodSearch:
     kernels : list of Kernel
         The kernel of each column.
     observe : callable or None
+    is_integrated : ndarray of bool of shape (n_columns,)
+        True for integrated columns.
     fixed : ndarray of shape (n_columns,), default=None
         Bandwidths that are not searched, NaN where they are.
-    is_integrated : ndarray of bool of shape (n_columns,), default=None
-        True for integrated columns; None if all of them are.
     has_masses : bool, default=True
         Whether numbers that many rows share are point masses.
     """
@@ -208,8 +212,8 @@ class _LikelihoodSearch:
         kernels,
         observe,
         *,
+        is_integrated,
         fixed=None,
-        is_integrated=None,
         has_masses=True,
     ):
         n_columns = len(kernels)
@@ -221,8 +225,6 @@ class _LikelihoodSearch:
         fixed = np.full(n_columns, np.nan) if fixed is None else fixed
         self._fixed = np.where(np.array(rows.columns.kinds) == CONSTANT, 1.0, fixed)
         self._is_searched = np.isnan(self._fixed)
-        if is_integrated is None:
-            is_integrated = np.ones(n_columns, dtype=bool)
         self._is_integrated = is_integrated
         self._ratios = np.array([canonical_ratio(kernel) for kernel in kernels])
         self._has_kinks = any(math.isfinite(kernel.support) for kernel in kernels)
@@ -233,6 +235,7 @@ class _LikelihoodSearch:
         center, scale = center_and_scale(sample.X, self._columns, sample.sample_weight)
         self._background = np.array([center, scale])
         self._unit = np.where(self._is_numeric, 2 * scale / NORMAL_QUANTILE_RANGE, 1.0)
+        # In units, log-densities are larger by this number.
         self._log_volume = np.log(self._unit[is_integrated]).sum()
         self._bounds, n_images = None, 1
         if rows.bounds is not None:
@@ -336,7 +339,7 @@ class _LikelihoodSearch:
         def objective(point):
             bandwidth = self._to_bandwidth(point)
             value, gradient = self._evaluate(bandwidth, eval_gradient=True)
-            # The factors are derivatives of the bandwidth along the point.
+            # By the chain rule: these are the derivatives of the bandwidth along the point.
             return value, gradient * np.where(self._is_numeric, bandwidth, self._max_lambda)
 
         # The likelihood is a mean of logarithms, whose size is 1.
@@ -367,39 +370,44 @@ class _LikelihoodSearch:
         many rows the only one is the best bandwidth of a subset.
         """
         n_rows, rate = len(self._sample), 1 / (self._is_numeric.sum() + 4)
-        rule_lambdas = self._high * n_rows ** (-2 * rate)
-
-        def limited(bandwidths, lambdas=rule_lambdas):
-            """Return bandwidths, with lambdas of categories, within their range."""
-            merged = np.where(self._is_numeric, bandwidths, lambdas)
-            return np.clip(merged, self._low, self._high)
-
-        rule = limited(self._ratios * n_rows**-rate)
-        wide = limited(np.sqrt(rule * self._high))
+        lambdas = self._high * n_rows ** (-2 * rate)
+        rule = self._limited(self._ratios * n_rows**-rate, lambdas)
+        wide = self._limited(np.sqrt(rule * self._high), lambdas)
         if n_rows > _FIRST_ROWS:
             # A feature that does not matter to a few rows may matter to all, so that it starts
             # where it has some effect.
             return [np.minimum(self._best_of_subset(), wide)]
-        candidates = []  # a list of common bandwidths, and one of points around the rule
-        if self._is_numeric.any():
-            ends = self._low[self._is_numeric].min(), self._high[self._is_numeric].max()
-            common_bandwidths = np.geomspace(*ends, _N_TRIED)
-            candidates.append([limited(bandwidth) for bandwidth in common_bandwidths])
+        starts = [rule, wide]
+        for candidates in (self._common_candidates(lambdas), self._candidates_around(rule)):
+            if candidates:
+                starts.append(min(candidates, key=lambda h: self._evaluate(h)[0]))
+        return starts
+
+    def _limited(self, bandwidths, lambdas):
+        """Return bandwidths of numeric columns and lambdas of others, within their range."""
+        return np.clip(np.where(self._is_numeric, bandwidths, lambdas), self._low, self._high)
+
+    def _common_candidates(self, lambdas):
+        """Return a list of bandwidths that are equal in all numeric columns."""
+        if not self._is_numeric.any():
+            return []
+        ends = self._low[self._is_numeric].min(), self._high[self._is_numeric].max()
+        return [self._limited(h, lambdas) for h in np.geomspace(*ends, _N_TRIED)]
+
+    def _candidates_around(self, rule):
+        """Return a list of bandwidths around a rule of thumb, if several are searched."""
         is_searched = self._is_searched
-        if is_searched.sum() > 1:
-            # Columns are ordered by their moments, so that the order in X does not matter.
-            order = order_columns(self._sample.X[:, is_searched], self._sample.X)
-            order = np.flatnonzero(is_searched)[order]
-            positions = np.full((_N_TRIED, len(rule)), 0.5)  # in the cube [0, 1]^n
-            sequence = Halton(len(order), scramble=False).random(_N_TRIED + 1)
-            positions[:, order] = sequence[1:]  # without the first point, which is 0
-            around_rule = rule * np.exp(_MAX_LOG_RATIO * (2 * positions - 1))
-            candidates.append(list(map(limited, around_rule, positions * self._high)))
-        best = [
-            min(bandwidths, key=lambda bandwidth: self._evaluate(bandwidth)[0])
-            for bandwidths in candidates
-        ]
-        return [rule, wide, *best]
+        if is_searched.sum() < 2:
+            return []
+        # Columns are ordered by their moments, so that the order in X does not matter.
+        order = order_columns(self._sample.X[:, is_searched], self._sample.X)
+        order = np.flatnonzero(is_searched)[order]
+        # Points fill the cube [0, 1]^n evenly. The first one of the sequence, which is 0, is
+        # skipped.
+        points = np.full((_N_TRIED, len(rule)), 0.5)
+        points[:, order] = Halton(len(order), scramble=False).random(_N_TRIED + 1)[1:]
+        bandwidths = rule * np.exp(_MAX_LOG_RATIO * (2 * points - 1))
+        return list(map(self._limited, bandwidths, points * self._high))
 
     def _best_of_subset(self):
         """Return the best bandwidths of a subset of the rows, rescaled to the sample."""
@@ -420,10 +428,12 @@ class _LikelihoodSearch:
         return np.clip(best, self._low, self._high)
 
     def _to_point(self, bandwidth):
+        """Return the point (n_columns,) of a bandwidth in units."""
         logs = np.log(np.where(self._is_numeric, bandwidth, 1.0))
         return np.where(self._is_numeric, logs, bandwidth / self._max_lambda)
 
     def _to_bandwidth(self, point):
+        """Return the bandwidth in units of a point, within the range."""
         bandwidths = np.exp(np.where(self._is_numeric, point, 0.0))
         bandwidths = np.where(self._is_numeric, bandwidths, point * self._max_lambda)
         return np.clip(bandwidths, self._low, self._high)

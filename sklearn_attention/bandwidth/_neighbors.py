@@ -53,11 +53,9 @@ class _NeighborRule(BandwidthRule):
         def observe_neighbors(value, n_neighbors):
             return observe(value, units, n_neighbors)
 
-        n_neighbors, value = self._choose_neighbors(
-            rows,
-            mixed_kernel(kernel, columns, units),
-            None if observe is None else observe_neighbors,
-        )
+        mixed = mixed_kernel(kernel, columns, units)
+        callback = None if observe is None else observe_neighbors
+        n_neighbors, value = self._choose_neighbors(rows, mixed, callback)
         return BandwidthChoice(units, value, n_neighbors=n_neighbors)
 
     @abstractmethod

@@ -265,11 +265,9 @@ def _search_scale(criterion, rows, kernel, observe):
         step = options["step"] = np.log(2) / np.ceil(np.log(2) / options["step"])
         high = low * np.exp(step * np.ceil(np.log(high / low) / step))
     start = low
-    if rows.start is not None:  # a bandwidth of all rows, which is turned into a scale
-        bandwidth_at_scale_1 = sample.rescale_to_all_rows(
-            sample.std, decreasing=kernel.decreasing
-        )
-        start = np.median((rows.start / bandwidth_at_scale_1)[rows.columns.numeric])
+    if rows.start is not None:  # a bandwidth of all rows, which is divided by that of scale 1
+        bandwidth = sample.rescale_to_all_rows(sample.std, decreasing=kernel.decreasing)
+        start = np.median((rows.start / bandwidth)[rows.columns.numeric])
         start = np.clip(start, low, high / 2)
         options |= {"step": WIDE_STEP}
     # 2. Minimise the criterion. Scales below the start are tried only if the start is best.
@@ -412,9 +410,8 @@ class _ScaleCriterion:
         subset = sample.subset(n_keys)
         left_out = self._leave_one_out(subset, subset.representative_positions(n_predicted))
         # The subset needs larger bandwidths than the sample.
-        factor = optimal_rate_factor(
-            len(sample) / n_keys, n_features, decreasing=self._kernel.decreasing
-        )
+        n_ratio, decreasing = len(sample) / n_keys, self._kernel.decreasing
+        factor = optimal_rate_factor(n_ratio, n_features, decreasing=decreasing)
 
         def approximate(scales):
             scores = left_out.scores(scales / factor)

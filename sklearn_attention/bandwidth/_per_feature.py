@@ -411,11 +411,8 @@ class _GradientSearch:
         _GradientSearch(self.criterion, self.rows, self.kernel, subset, trials).find_start()
         if trials.best is None:
             return []
-        factor = optimal_rate_factor(
-            len(self.sample) / len(subset),
-            len(self.rows.columns.numeric),
-            decreasing=self.kernel.decreasing,
-        )
+        n_ratio, n_features = len(self.sample) / len(subset), len(self.rows.columns.numeric)
+        factor = optimal_rate_factor(n_ratio, n_features, decreasing=self.kernel.decreasing)
         point = self.space.widen(trials.best, factor)
         # A feature that does not matter to a few rows may matter to all, so that it starts
         # where it has some effect.

@@ -326,19 +326,17 @@ class Trials:
         return self
 
     def __exit__(self, kind, *_):
+        """Suppress `_SearchStopped`; raise ValueError if no candidate was finite."""
         if kind not in (None, _SearchStopped):
             return False
         if self.best is None:
-            rows = self._rows
-            needs = (
-                "the criterion is finite: pass numbers"
-                if rows.values is None
-                else (
+            rows, needs = self._rows, "the criterion is finite: pass numbers"
+            if rows.values is not None:
+                needs = (
                     f"empty={rows.empty!r} leaves every row with a prediction and degree="
                     f"{rows.degree} leaves degrees of freedom: pass empty='nearest', fewer "
                     "coefficients, more rows, or a number as bandwidth"
                 )
-            )
             message = f"bandwidth={self._name!r} found no bandwidth at which {needs}."
             raise ValueError(message) from None
         self.was_stopped = kind is _SearchStopped
