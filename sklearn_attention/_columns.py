@@ -337,6 +337,7 @@ class Columns:
         if len(table.columns) != len(self.kinds):
             return self
         categories = list(self.categories)
+        # Levels of ordered categories are not counted: their dtype has listed all of them.
         kinds = [UNORDERED if kind == UNORDERED else NUMERIC for kind in self.kinds]
         for name, counts in _level_counts(X, table, kinds).items():
             j = table.columns.index(name)

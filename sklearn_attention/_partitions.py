@@ -287,8 +287,8 @@ def partitions(*tables):
 def reduce_partitions(function, merge, rows, *common):
     """Apply a function to each partition, and merge the results in a tree, as a Delayed object.
 
-    `rows` and `common` are those of `run_on_partitions`. ``merge(a, b)`` merges two results;
-    results that are None are skipped.
+    `rows` has the tables of each partition, and `common` are further arguments; see
+    `run_on_partitions`. ``merge(a, b)`` merges two results; results that are None are skipped.
     """
     import dask
 
