@@ -247,14 +247,14 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_criteria.py",
-        "return penalty, 0.0, scores.left_out * penalty * 2 * freedom / n_samples",
-        "return penalty, 0.0, scores.left_out * penalty * freedom / n_samples",
+        "return penalty, 0.0, scores.left_out * penalty * 2 * dof / n_samples",
+        "return penalty, 0.0, scores.left_out * penalty * dof / n_samples",
         "slope of the penalty halved",
     ),
     Mutation(
         "bandwidth/_density.py",
-        "self._log_mass = columns.is_numeric, np.log(mass_of_others(weights))",
-        "self._log_mass = columns.is_numeric, np.log(weights.sum())",
+        "self._log_mass = np.log(leave_one_out_mass(weights))",
+        "self._log_mass = np.log(weights.sum())",
         "a row left out still counts among all",
     ),
     Mutation(
@@ -289,8 +289,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_density_search.py",
-        "neighbors = np.maximum(around[:-2], around[2:])",
-        "neighbors = around[2:]",
+        "neighbors = np.maximum(padded[:-2], padded[2:])",
+        "neighbors = padded[2:]",
         "the last of many rounded numbers is a point mass",
     ),
     Mutation(
@@ -306,20 +306,20 @@ MUTATIONS = [
         "minimisers stop at once where a criterion is small",
     ),
     Mutation(
-        "bandwidth/_search.py",
-        "lambdas = narrower(self._times, n_features) ** 2",
-        "lambdas = narrower(self._times, n_features)",
+        "bandwidth/_samples.py",
+        "lambda_factor = optimal_rate_factor(self._n_ratio, n_features) ** 2",
+        "lambda_factor = optimal_rate_factor(self._n_ratio, n_features)",
         "lambdas shrink at the rate of bandwidths",
     ),
     Mutation(
         "bandwidth/_one_scale.py",
-        "scores = scores._replace(trace=scores.trace / share)",
+        "scores = scores._replace(trace=scores.trace / predicted_fraction)",
         "scores = scores._replace(trace=scores.trace)",
         "degrees of freedom of the rows that are predicted alone",
     ),
     Mutation(
         "bandwidth/_criteria.py",
-        "SMOOTHER_CRITERIA[name](without_rounding(scores, size), n_samples)",
+        "SMOOTHER_CRITERIA[name](zero_rounding_errors(scores, size), n_samples)",
         "SMOOTHER_CRITERIA[name](scores, n_samples)",
         "searches follow the rounding errors of exact predictions",
     ),
@@ -343,13 +343,13 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "np.where(has_outliers[self.numeric], 1.0, _IRRELEVANT)",
+        "np.where(has_outliers[self._numeric], 1.0, _IRRELEVANT)",
         "_IRRELEVANT",
         "bandwidths so wide that an outlier is in all windows",
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "return gain > _GAIN_OF_EACH * n_more",
+        "return gain > _GAIN_OF_EACH * n_added",
         "return gain > 0",
         "bandwidths for each feature wherever chance makes them better",
     ),
@@ -361,8 +361,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "of_sample = of_one_scale / search.rescale_to_all_rows(np.ones_like(of_one_scale))",
-        "of_sample = of_one_scale",
+        "sample_bandwidth = common_bandwidth / factor_to_all_rows",
+        "sample_bandwidth = common_bandwidth",
         "one scale judged on a sample at the bandwidth for all rows",
     ),
     Mutation(
@@ -373,8 +373,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_rules.py",
-        "rate_lambdas(n_samples, varying, weights)",
-        "rate_lambdas(n_samples, columns, weights)",
+        "rule_lambdas(n_samples, varying, weights)",
+        "rule_lambdas(n_samples, columns, weights)",
         "constant numbers count for the rate of lambdas",
     ),
     Mutation(
@@ -529,7 +529,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_mixtures.py",
-        "factor = 1 / narrower(n_rows / max_rows, len(self.columns.numeric))",
+        "factor = 1 / optimal_rate_factor(n_rows / max_rows, len(self.columns.numeric))",
         "factor = 1.0",
         "fewer rows keep the bandwidth of all rows",
     ),
@@ -661,8 +661,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_stacking.py",
-        "probabilities[rows[block]] = of_filled.reshape(shape).mean(axis=1)",
-        "probabilities[rows[block]] = of_filled.reshape(shape).max(axis=1)",
+        "probabilities[rows[block]] = filled_probabilities.reshape(shape).mean(axis=1)",
+        "probabilities[rows[block]] = filled_probabilities.reshape(shape).max(axis=1)",
         "probabilities of an unknown level are those of the surest known one",
     ),
     Mutation(

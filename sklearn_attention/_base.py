@@ -1,4 +1,8 @@
-"""Base class of the estimators, and a decorator that undoes a fit that fails."""
+"""Base class of the estimators, and a decorator that undoes a fit that fails.
+
+Estimators are stored by pickle, joblib or skops. A stored state has the attributes by name. In
+these, each dataclass of this package is a dict of its fields; see `_flatten` and `_build`.
+"""
 
 import copyreg
 import functools
@@ -20,7 +24,7 @@ from ._partitions import need_all_rows
 
 # Packages whose frames on the stack are skipped when a warning names the user's line.
 _INTERNAL = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
-# Key of the name of a dataclass, in the dict that stores its fields.
+# In the dict that stores the fields of a dataclass, the key of its class name.
 _CLASS_KEY = "dataclass"
 Method = TypeVar("Method", bound=Callable[..., Any])
 Kind = TypeVar("Kind")
@@ -40,7 +44,7 @@ class OwnInit:
         super().__init_subclass__(**options)
         base = cls.__init__
         if "__init__" in vars(cls) or not isinstance(base, types.FunctionType):
-            return
+            return  # the class has its own, or inherits that of `object`
         init = types.FunctionType(
             base.__code__, base.__globals__, "__init__", base.__defaults__, base.__closure__
         )
@@ -128,9 +132,9 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         return memo[name]
 
     def _keep(self, *names, **values):
-        """Store the named parameters, and other values, as they are in this fit.
+        """Store the present values of the named parameters, and other values, in ``_kept``.
 
-        Predictions use these, so that they do not change if a parameter is set later.
+        Predictions use these values, so that they do not change if a parameter is set later.
         """
         self._kept = {name: getattr(self, name) for name in names} | values
 
@@ -155,7 +159,10 @@ def _flatten(value, kinds):
 
 
 def _build(value, builders):
-    """Undo `_flatten`; `builders` has the class, or a function, for each name of a class."""
+    """Undo `_flatten`.
+
+    For each class name, `builders` has the class, or a function of the same fields.
+    """
     # A user's dict may have the same key, but not with a name that has a builder.
     name = value.get(_CLASS_KEY) if isinstance(value, dict) else None
     if isinstance(name, str) and name in builders:
@@ -181,27 +188,29 @@ def with_callbacks(method: Method) -> Method:
 
 def _save_modes():
     """Return a function that restores the present modes of NumPy, BLAS and torch."""
-    contexts = _thread_pools.contexts_of_this_thread()
-    errors, torch = np.geterr(), sys.modules.get("torch")
+    thread_contexts = _thread_pools.contexts_of_this_thread()
+    error_modes, torch = np.geterr(), sys.modules.get("torch")
     # These are torch's defaults, for the case that it is not loaded yet.
-    gradients, autocast, cache, depth = True, dict.fromkeys(("cpu", "cuda"), False), True, 0
+    has_gradients, has_cache, autocast_depth = True, True, 0
+    has_autocast = {"cpu": False, "cuda": False}
     if torch is not None:
-        gradients, cache = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
-        autocast = {device: torch.is_autocast_enabled(device) for device in autocast}
-        depth = torch.autocast_increment_nesting() - 1
+        has_gradients, has_cache = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
+        has_autocast = {device: torch.is_autocast_enabled(device) for device in has_autocast}
+        # The depth is returned only by a function that increments it.
+        autocast_depth = torch.autocast_increment_nesting() - 1
         torch.autocast_decrement_nesting()
 
     def restore():
-        np.seterr(**errors)
-        _thread_pools.leave_contexts_since(contexts)
+        np.seterr(**error_modes)
+        _thread_pools.leave_contexts_since(thread_contexts)
         torch = sys.modules.get("torch")
         if torch is None:
             return
-        torch.set_grad_enabled(gradients)
-        torch.set_autocast_cache_enabled(cache)
-        for device, enabled in autocast.items():
+        torch.set_grad_enabled(has_gradients)
+        torch.set_autocast_cache_enabled(has_cache)
+        for device, enabled in has_autocast.items():
             torch.set_autocast_enabled(device, enabled)
-        for _ in range(torch.autocast_increment_nesting() - depth):
+        for _ in range(torch.autocast_increment_nesting() - autocast_depth):
             torch.autocast_decrement_nesting()
 
     return restore
@@ -212,14 +221,14 @@ def keeps_state_on_failure(method: Method) -> Method:
 
     @functools.wraps(method)
     def fit_or_nothing(estimator, *args, **kwargs):
-        before, restore_modes = vars(estimator).copy(), _save_modes()
+        attributes, restore_modes = vars(estimator).copy(), _save_modes()
         for name in _COMPUTED_ATTRIBUTES:
             vars(estimator).pop(name, None)
         try:
             return method(estimator, *args, **kwargs)
         except BaseException:
             # All attributes are replaced in one step, which no further interrupt can divide.
-            estimator.__dict__ = before
+            estimator.__dict__ = attributes
             # The modes are restored too, since an interrupt may come while a context ends.
             restore_modes()
             raise

@@ -110,7 +110,7 @@ def is_outlier(X, weights=None):
     # Compare each number only if the minimum or the maximum of a column is an outlier.
     smallest, largest = min_max_sum(X, weights)[:2]
     if (smallest >= low).all() and (largest <= high).all():
-        return np.broadcast_to(False, X.shape)  # takes no memory
+        return np.broadcast_to(np.False_, X.shape)  # takes no memory
     has_weight = True if weights is None else (weights > 0)[:, None]
     return ((X < low) | (X > high)) & has_weight
 

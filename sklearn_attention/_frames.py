@@ -50,7 +50,10 @@ def _as_labels(index):
 
 
 def concatenate_labels(old, new, n_old, X):
-    """Concatenate the labels of old rows and of the new rows X; None stands for positions."""
+    """Concatenate the labels of `n_old` rows and of the new rows X.
+
+    Labels that are None are the positions of the rows.
+    """
     if old is None and new is None:
         return None
     import pandas as pd
@@ -74,8 +77,8 @@ def to_pandas(X):
     if isinstance(frame, nw.DataFrame):
         columns = (column.to_native() for column in frame.iter_columns())
         return pd.DataFrame(dict(zip(frame.columns, map(to_pandas, columns), strict=True)))
-    # The conversion goes through NumPy, since narwhals' own needs pyarrow. Times with a zone
-    # become times in UTC.
+    # The conversion goes through NumPy, since narwhals' own needs pyarrow. NumPy has times with
+    # a zone as times in UTC.
     cells, zone = frame.to_numpy(), getattr(frame.dtype, "time_zone", None)
     cells = pd.DatetimeIndex(cells, tz="UTC").tz_convert(zone) if zone else cells
     return pd.Series(cells, name=frame.name)
@@ -138,7 +141,10 @@ def _frame_of_array(X):
 
 
 def numeric_table(X):
-    """Convert objects of a table to numbers; an error names a column that has other cells."""
+    """Convert the cells of a table of numbers or objects to numbers.
+
+    An error names the column of a cell that is no number.
+    """
     (X,) = to_memory(X)
     return X if is_numeric_array(X) else with_codes(X, checked_frame(X), {})
 

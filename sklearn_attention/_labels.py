@@ -168,12 +168,15 @@ def _take_names(names, positions):
 
 
 def split_classes(columns, classes):
-    """Split an array (..., n_columns), with a column for each class, by outputs into a list."""
+    """Split an array with a column for each class (..., n_columns) into a list, by outputs."""
     return split_outputs(columns, list(map(len, classes_of_outputs(classes))))
 
 
 def split_outputs(columns, n_classes):
-    """Split an array (..., n_columns) into one for each output, by their numbers of classes."""
+    """Split an array (..., n_columns) into a list with an array for each output.
+
+    `n_classes` has the number of columns of each output.
+    """
     ends = np.cumsum(n_classes).tolist()
     return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
 
@@ -230,8 +233,9 @@ def read_labels(y, name="y"):
     import pandas as pd
 
     refuse_other_arrays(name, y)
-    in_cells = isinstance(y, list | tuple) or hasattr(y, "columns")
-    cells = np.array(y, dtype=object) if in_cells else np.asarray(y)
+    # In an array of texts, numbers of a list or a frame would become texts.
+    may_mix_types = isinstance(y, list | tuple) or hasattr(y, "columns")
+    cells = np.array(y, dtype=object) if may_mix_types else np.asarray(y)
     for cell in cells.flat if cells.dtype == object else ():
         if not isinstance(cell, str) and isinstance(cell, Iterable):
             raise ValueError(
@@ -241,7 +245,7 @@ def read_labels(y, name="y"):
     if cells.ndim and pd.isna(cells).any():
         raise ValueError(f"{name} has missing labels (NaN, None or NA): drop those rows.")
     has_several_types = cells.shape[1:] > (1,) or len(basic_types(cells.ravel())) > 1
-    return cells if has_several_types or not in_cells else np.asarray(y)
+    return cells if has_several_types or not may_mix_types else np.asarray(y)
 
 
 def outputs_of(y):

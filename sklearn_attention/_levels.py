@@ -84,7 +84,7 @@ def sort_levels(name, counts, ordered):
     `counts` is the result of `count_levels`, and `name` that of the column in messages.
     """
     known = counts.keys() - {None}
-    if ordered:
+    if ordered:  # then the keys are tuples of all levels, equal in all partitions
         _refuse_missing(name, counts[None])
         if len(known) > 1:
             orders = sorted(str(levels or "no order") for levels in known)
@@ -96,7 +96,7 @@ def sort_levels(name, counts, ordered):
         return next(iter(known), ())
     try:
         levels = sorted(known)
-    except TypeError:
+    except TypeError:  # levels of several types cannot be compared
         levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
     return (*levels, *(counts.keys() - known))
 
@@ -135,6 +135,7 @@ def warn_of_odd_levels(name, n_rows, levels, refuse_texts):
 
 
 def _refuse_missing(name, n_missing):
+    """Raise ValueError if an ordered category has missing cells."""
     if n_missing:
         raise ValueError(
             f"X has {n_missing} missing cells in column {name!r}, an ordered category, "
@@ -171,17 +172,19 @@ def new_levels(column, levels, counts):
 
 
 def _match_levels(column, levels, cells):
-    """Return the code of each cell.
+    """Return the code of each cell, `UNSEEN` or `MISSING` if it matches no level.
 
-    A cell that equals no level matches the level that has the same text in a file, if only one
-    has.
+    A cell that equals no level matches the level with the same text in a file, unless several
+    levels have this text. None matches the level None.
     """
     codes = {None: MISSING} | {level: code for code, level in enumerate(levels)}
     if set(cells) - {None} - codes.keys():
         known, present = nonmissing(levels), nonmissing(cells)
         texts = {level: _text_in_file(level) for level in known}
         counts = Counter(texts.values())
-        code_of_text = {x: codes[level] for level, x in texts.items() if counts[x] == 1}
+        code_of_text = {
+            text: codes[level] for level, text in texts.items() if counts[text] == 1
+        }
         matched = {cell: code_of_text.get(_text_in_file(cell), UNSEEN) for cell in present}
         codes = matched | codes
         unknown = [cell for cell in present if codes[cell] == UNSEEN]

@@ -131,7 +131,10 @@ class LevelEffects:
         return is_finer and len(np.unique(pairs)) == n_levels
 
     def _category_effect(self, category, X):
-        """Compute scale and degrees of freedom of the effects of new levels of one category."""
+        """Compute scale and degrees of freedom of the effects of new levels of one category.
+
+        Both are those at queries X, (n_queries, n_outputs) or broadcast to this shape.
+        """
         if category not in self._left_out:
             self._left_out[category] = self._leave_levels_out(category)
         if self._left_out[category] is None:

@@ -1,4 +1,9 @@
-"""Dask collections: rows in partitions, which may lie on other machines."""
+"""Dask collections: rows in partitions, which may lie on other machines.
+
+A collection is a Dask array or data frame. Its rows are in partitions, which are the blocks of
+an array. A task is a call that is not computed yet; Dask's class of a task is Delayed.
+Functions here take collections as well as tables in memory, unless they say otherwise.
+"""
 
 import functools
 import itertools
@@ -28,7 +33,7 @@ def is_frame(x):
 
 
 def empty_table(x):
-    """Return a table without rows that has the names and types of a Dask collection."""
+    """Return a table in memory without rows, with the names and types of a Dask collection."""
     if hasattr(type(x), "to_dask_array"):
         return x._meta
     if hasattr(type(x), "chunks"):
@@ -136,7 +141,7 @@ def with_type_checks(name, x):
 
 
 def _check_partition(name, declared, rows):
-    """Return a partition; raise ValueError if its columns or types are not those declared.
+    """Return the rows of a partition; raise ValueError if columns or types are not as declared.
 
     `declared` is the empty table of the collection, and `name` its name in messages.
     """
@@ -204,7 +209,8 @@ def to_memory(*tables):
         return tables
     import dask
 
-    def delayed(x):
+    def as_task(x):
+        """Return the task that computes a collection as one table; return others as is."""
         if hasattr(type(x), "to_dask_array"):
             # Dask warns if frames are computed together with tasks, unless they are tasks too.
             return x.repartition(npartitions=1).to_delayed()[0]
@@ -215,7 +221,7 @@ def to_memory(*tables):
         copies = [dask.delayed(np.array)(block) for (block,) in partitions(x)]
         return dask.delayed(np.concatenate)(copies)
 
-    return dask.compute(*map(delayed, tables), traverse=False)
+    return dask.compute(*map(as_task, tables), traverse=False)
 
 
 def reduce_rows(function, merge, *tables):
@@ -262,9 +268,10 @@ def align_partitions(names, *tables):
 
 
 def partitions(*tables):
-    """Return a tuple for each partition of tables of the same rows, with a task for each table.
+    """Divide tables of the same rows into partitions.
 
-    The tasks are Delayed objects; that of a table that is None is None.
+    Returns a list with a tuple for each partition, which has for each table the Delayed object
+    of its rows, or None for a table that is None.
     """
     tables = align_partitions(["a table"] * len(tables), *tables)
     n_partitions = next(x for x in tables if x is not None).numblocks[0]
@@ -280,8 +287,8 @@ def partitions(*tables):
 def reduce_partitions(function, merge, rows, *common):
     """Apply a function to each partition, and merge the results in a tree, as a Delayed object.
 
-    `rows` and `common` are those of `run_on_partitions`. ``merge(a, b)`` merges two results;
-    results that are None are skipped.
+    `rows` has the tables of each partition, and `common` are further arguments; see
+    `run_on_partitions`. ``merge(a, b)`` merges two results; results that are None are skipped.
     """
     import dask
 
@@ -356,12 +363,13 @@ def _fuse_calls(calls, layers):
     nodes |= {key: Alias(key, node.target) for key, node in aliases.items()}
     nodes, dependencies = cull(nodes | calls, [*calls])
     dependents = reverse_dict(dependencies)
-    # Data are not fused, since they would be sent with every task, nor are tasks in layers with
-    # annotations, by which users may have said where they run.
+    # Data are not fused, since they would be sent with every task. Tasks in layers with
+    # annotations are not fused, since users may have stated there on which machine they run.
     annotated = [layer for layer in layers.values() if layer.annotations]
     can_fuse = {key for key, node in nodes.items() if istask(node)}.difference(*annotated)
     fused = {}
     for key, call in calls.items():
+        # Collect the call, and the tasks that only members of the collection need.
         members, pending = {}, [call]
         while pending:
             node = pending.pop()
@@ -420,9 +428,9 @@ def concatenate_blocks(results, sizes, fields):
 
 
 def _to_numpy(name, rows):
-    """Convert a pandas frame or series to an array; raise ValueError if an NA has no number.
+    """Convert a pandas frame or series to an array; raise ValueError for pandas.NA.
 
-    The missing values of pandas' own types, unlike NaN, have none.
+    Unlike NaN, the missing value of pandas' own types is no number.
     """
     dtypes = rows.dtypes if rows.ndim == 2 else [rows.dtype]
     has_pandas_type = any(not isinstance(dtype, np.dtype) for dtype in dtypes)

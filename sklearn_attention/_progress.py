@@ -26,7 +26,7 @@ class Progress:
     def __init__(self, name, n_steps, *, delay):
         self._name, self._n_steps, self._start = name, n_steps, time.monotonic()
         self._due, self._shown = self._start + delay, False
-        self._state = self._first = None
+        self._state = self._first_update = None
 
     def __enter__(self):
         return self
@@ -39,12 +39,14 @@ class Progress:
     def update(self, n_steps, state):
         """Store a text about the state after some steps, and show it if a report is due."""
         now, self._state = time.monotonic(), state
-        if self._first is None:
-            # The pace is that since the first call: the first step is slow, and steps before a
-            # checkpoint were not made by this job.
-            self._first = now, n_steps
-        elif now >= self._due and self._first[1] < n_steps < self._n_steps:
-            pace = (now - self._first[0]) / (n_steps - self._first[1])
+        if self._first_update is None:
+            # The pace is measured from the first call on, since the first step is slow, and
+            # steps before a checkpoint were not made by this job.
+            self._first_update = now, n_steps
+            return
+        start, n_before = self._first_update
+        if now >= self._due and n_before < n_steps < self._n_steps:
+            pace = (now - start) / (n_steps - n_before)
             self._show(f"{_duration(pace * (self._n_steps - n_steps))} left")
             self._due = now + (0.2 if sys.stderr.isatty() else 10.0)
 

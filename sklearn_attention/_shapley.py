@@ -1,4 +1,14 @@
-"""Effects of features on predictions of tables: Shapley values against background rows."""
+"""Effects of features on predictions of tables: Shapley values against background rows.
+
+Terms of this module:
+
+* Scores (n_rows, n_scores) are all targets, or the log-odds of all classes. Effects explain one
+  score for each output; `columns` (n_rows, n_outputs) has the positions of these scores.
+* A coalition is a set of features; its mask (n_features,) is True for members.
+* A mixed row has the features of a coalition from a row that is explained, and all other
+  features from a background row.
+* The value of a coalition is the mean score of its mixed rows over the background.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,8 +55,8 @@ _NUMBERS_AT_ONCE, _SCORES_AT_ONCE = 2**20, 2**22
 def typical_rows(rows, weights, categorical, predict_scores):
     """Choose up to `BACKGROUND_ROWS` training rows that represent all of them.
 
-    `weights` (n_rows,) are those of the fit, or None; `categorical` lists the columns that have
-    codes of levels.
+    `weights` (n_rows,) are those of the fit, or None. `categorical` lists the columns that have
+    codes of levels. ``predict_scores(rows)`` returns scores.
     """
     weights = np.ones(len(rows)) if weights is None else weights
     candidates = np.random.default_rng(0).permutation(np.flatnonzero(weights > 0))
@@ -54,30 +64,33 @@ def typical_rows(rows, weights, categorical, predict_scores):
     rows, weights = np.asarray(rows[candidates]), (weights / weights.max())[candidates]
     if len(rows) <= BACKGROUND_ROWS:
         return rows
-    points = _distribution_points(rows, categorical, weights)
-    targets = _distribution_points(predict_scores(rows), (), weights)
-    return rows[herd(np.hstack([points, targets]), BACKGROUND_ROWS)]
+    # Features and predictions shall both be distributed as in all rows.
+    features = _distribution_points(rows, categorical, weights)
+    scores = _distribution_points(predict_scores(rows), (), weights)
+    return rows[herd(np.hstack([features, scores]), BACKGROUND_ROWS)]
 
 
 def _distribution_points(table, categorical, weights):
-    """Encode rows such that means tell the distributions of all columns of a table.
+    """Encode rows as points, (n_rows, n_coordinates), whose mean describes all distributions.
 
-    All columns have the same weight: each becomes indicators of its most frequent levels, or
-    ramps between eleven quantiles and an indicator of missing cells, with variances that sum
-    to 1.
+    A categorical column becomes indicators of its most frequent levels. Any other column
+    becomes ramps between eleven quantiles, and an indicator of missing cells; a ramp rises from
+    0 to 1 between a quantile and the next. The variances of the coordinates of each column have
+    the same sum, so that all columns have the same weight.
     """
     encoded = []
     for j, column in enumerate(table.T):
-        known = ~np.isnan(column)
-        if j in categorical or not known.any():
+        is_present = ~np.isnan(column)
+        if j in categorical or not is_present.any():
             levels, counts = np.unique(column, return_counts=True)
             frequent = levels[np.argsort(-counts, kind="stable")[:_MAX_LEVELS]]
             points = (column[:, None] == frequent).astype(np.float64)
         else:
-            knots = np.unique(np.quantile(column[known], np.linspace(0, 1, 11)))
+            knots = np.unique(np.quantile(column[is_present], np.linspace(0, 1, 11)))
             steps = np.arange(len(knots))
-            position = np.interp(np.where(known, column, knots[0]), knots, steps)
-            points = np.column_stack([(position[:, None] - steps[:-1]).clip(0, 1), ~known])
+            position = np.interp(np.where(is_present, column, knots[0]), knots, steps)
+            ramps = (position[:, None] - steps[:-1]).clip(0, 1)
+            points = np.column_stack([ramps, ~is_present])
         encoded.append(_with_unit_variance(points, weights))
     return _with_unit_variance(np.hstack(encoded), weights)
 
@@ -90,9 +103,13 @@ def _with_unit_variance(points, weights):
 
 
 def herd(points, n_rows):
-    """Choose rows one by one such that the mean of the chosen ones stays near the origin."""
+    """Choose points one by one such that their mean stays near the origin.
+
+    Returns a list of positions of points (n_points, n_coordinates), whose mean is 0.
+    """
     squared_norms, chosen = np.square(points).sum(axis=1), []
     for _ in range(n_rows):
+        # With s the sum of the chosen points, this is |s + p|^2 - |s|^2 for each point p.
         distances = squared_norms + 2 * points @ points[chosen].sum(axis=0)
         distances[chosen] = np.inf
         chosen.append(int(distances.argmin()))
@@ -204,7 +221,7 @@ class FeatureEffectsMixin:
         return_std = check_flag("return_std", return_std)
         (X,) = to_memory(X)
         rows = self._read_rows(X)
-        names = [BASE_VALUE, *_check_feature_names_in(self, None)]
+        names = [BASE_VALUE, *_check_feature_names_in(self)]
         refuse_column(names[1:], BASE_VALUE, "mean prediction")
         scores = self._predict_scores(rows)
         columns = self._explained_scores(scores, class_label)
@@ -233,7 +250,7 @@ class FeatureEffectsMixin:
         return self._game_against(rows)
 
     def _game_against(self, background):
-        """Return the Game against a background, with the mean scores that are accurate.
+        """Return the Game against a background.
 
         A subclass may compute mean scores in a faster way. If these have errors above the
         tolerance, the Game averages predictions instead.
@@ -242,9 +259,9 @@ class FeatureEffectsMixin:
         base, tolerance = scores.mean(axis=0), TOLERANCE * scores.std(axis=0)
         order, error = _order_by_influence(background, scores, self._predict_scores), 0 * base
         if type(self)._mean_scores is not FeatureEffectsMixin._mean_scores:
-            # With all features from the row, mean scores should be predictions.
-            everything = np.ones((1, background.shape[1]), dtype=bool)
-            differences = mean_scores(background, background[:1], everything)[0] - scores
+            # With the coalition of all features, mean scores should be predictions.
+            all_features = np.ones((1, background.shape[1]), dtype=bool)
+            differences = mean_scores(background, background[:1], all_features)[0] - scores
             error = np.sqrt(np.square(differences).mean(axis=0))
             if (error > tolerance).any():
                 mean_scores, error = partial(FeatureEffectsMixin._mean_scores, self), 0 * base
@@ -261,10 +278,10 @@ class FeatureEffectsMixin:
             probabilities = np.hstack(classes_of_outputs(predictions)).astype(np.float64)
             scores = logit(probabilities.clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY))
         scores = np.asarray(scores, dtype=np.float64).reshape(len(scores), -1)
-        n_lost = np.isnan(scores).any(axis=1).sum()
-        if n_lost:
+        n_missing = np.isnan(scores).any(axis=1).sum()
+        if n_missing:
             raise ValueError(
-                f"empty='nan' leaves {n_lost} rows of X, or mixed of X and the background, "
+                f"empty='nan' leaves {n_missing} rows of X, or mixed of X and the background, "
                 "without a prediction: fit with empty='nearest' or a larger bandwidth."
             )
         return scores
@@ -272,12 +289,13 @@ class FeatureEffectsMixin:
     def _mean_scores(self, rows, background, masks):
         """Average scores of mixed rows over the background, (n_masks, n_rows, n_scores).
 
-        Mixed rows have the features in `masks` (n_masks, n_features) from `rows`.
+        `masks` (n_masks, n_features) are those of the coalitions.
         """
         differs = ~_equal(rows[:, None], background).all(axis=1)
         size, means = max(1, _NUMBERS_AT_ONCE // background.size), []
         for row, has_effect in zip(rows, differs, strict=True):
-            # Masks are the same if they differ in features that equal all background rows.
+            # Coalitions have the same mixed rows if they differ only in features in which the
+            # row equals all background rows. Each set of mixed rows is predicted once.
             distinct, position = np.unique(masks & has_effect, axis=0, return_inverse=True)
             means_of_blocks = []
             for block in blocks(len(distinct), size):
@@ -288,16 +306,19 @@ class FeatureEffectsMixin:
         return np.concatenate(means, axis=1)
 
     def _explained_scores(self, scores, class_label):
-        """Choose columns (n_rows, n_outputs) of the scores (n_rows, n_scores) to explain."""
+        """Return `columns`: the position of the explained score for each row and output.
+
+        If `class_label` is None, the score of the predicted class is explained.
+        """
         if not is_classifier(self):
             if class_label is not None:
                 raise ValueError(f"class_label={class_label!r} is for classifiers: omit it.")
             return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
         classes = classes_of_outputs(self.classes_)
-        first = np.cumsum([0, *map(len, classes[:-1])])
+        first_columns = np.cumsum([0, *map(len, classes[:-1])])  # of the outputs
         if class_label is None:
             tables = split_classes(scores, self.classes_)
-            return first + np.stack([table.argmax(axis=1) for table in tables], axis=1)
+            return first_columns + np.stack([table.argmax(axis=1) for table in tables], axis=1)
         labels = class_label if isinstance(class_label, list) else [class_label] * len(classes)
         try:
             pairs = zip(classes, labels, strict=True)
@@ -308,11 +329,14 @@ class FeatureEffectsMixin:
                 f"class_label={class_label!r} is not a class: pass one of "
                 f"{self.classes_}{remedy}."
             ) from None
-        return np.tile(first + positions, (len(scores), 1))
+        return np.tile(first_columns + positions, (len(scores), 1))
 
 
 def refuse_column(names, name, meaning):
-    """Raise ValueError if a feature has the name of a column that effects have besides."""
+    """Raise ValueError if a feature has the name of another column in a table of effects.
+
+    `meaning` describes that column in the message.
+    """
     if name in names:
         raise ValueError(
             f"X has a column named {name!r}, which is the name that explain_features gives to "
@@ -321,8 +345,9 @@ def refuse_column(names, name, meaning):
 
 
 def _frames_like(X, names, table):
-    """Make a frame of the library of X, with its index, for each output of a table.
+    """Make a frame of the library of X, with its index, for each output.
 
+    `table` (n_rows, n_columns, n_outputs) has the cells, and `names` are those of the columns.
     Frames are of pandas if X is an array. For one output the result is the frame itself, for
     several outputs a list of frames.
     """
@@ -337,9 +362,9 @@ def _frames_like(X, names, table):
 
 
 def mixed_rows(rows, background, masks):
-    """Combine the features in a mask from each row with those not in it from background rows.
+    """Return all mixed rows, (n_masks, n_rows, n_background, n_features).
 
-    Masks are (n_masks, n_features); the result is (n_masks, n_rows, n_background, n_features).
+    `masks` (n_masks, n_features) are those of the coalitions.
     """
     return np.where(masks[:, None, None], rows[:, None], background)
 
@@ -352,9 +377,9 @@ def _equal(a, b):
 def _order_by_influence(rows, scores, predict_scores):
     """Order features by influence, from the most to the least influential.
 
-    The influence of a feature is how much predictions change if each row has the cell of the
-    row with the next lower score. `scores` (n_rows, n_scores) are the predictions. Up to
-    `MAX_EXACT` features the order is not needed, and features stay in their order.
+    The influence of a feature is how much scores change if its cell is taken from the row with
+    the next lower score. `scores` are those of the rows. Up to `MAX_EXACT` features the order
+    is not needed, and features stay in their order.
     """
     n_rows, n_features = rows.shape
     if n_features <= MAX_EXACT:
@@ -374,7 +399,7 @@ def _order_by_influence(rows, scores, predict_scores):
 
 @dataclass(frozen=True)
 class Game:
-    """Mean predictions over a background, with features of a coalition taken from a row."""
+    """The game of Shapley values, whose players are features: the values of all coalitions."""
 
     background: np.ndarray  # (n_background, n_features)
     # ``mean_scores(rows, background, masks)`` returns scores of mixed rows, averaged over the
@@ -382,23 +407,24 @@ class Game:
     mean_scores: Callable
     base: np.ndarray  # mean scores of the background, (n_scores,)
     tolerance: np.ndarray  # largest standard error, (n_scores,)
-    error: np.ndarray  # typical error of mean scores, (n_scores,)
+    error: np.ndarray  # typical error of `mean_scores`, (n_scores,); 0 if they are exact
     # Features, the most influential first. Random coalitions refer to this order, so that
     # effects do not depend on the order of the columns.
     order: np.ndarray
 
     def effects(self, rows, scores, columns):
-        """Compute Shapley values and their errors, (2, n_rows, n_features, n_outputs).
+        """Compute Shapley values and their standard errors, (2, n_rows, n_features, n_outputs).
 
-        `scores` (n_rows, n_scores) are those of the rows, and `columns` (n_rows, n_outputs) are
-        the columns of the scores that are explained.
+        `scores` are those of the rows; see the module for `columns`.
         """
-        effects = np.zeros((2, *rows.shape, columns.shape[1]))  # effects, and their errors
+        effects = np.zeros((2, *rows.shape, columns.shape[1]))
         # A feature in which a row equals all background rows has no effect.
         differs = ~_equal(rows[:, None], self.background).all(axis=1)
+        # 1. If a few features have effects, evaluate all coalitions of these. Rows with effects
+        # of the same features are evaluated together.
         is_exact = differs.sum(axis=1) <= MAX_EXACT
         for has_effect in np.unique(differs[is_exact], axis=0):
-            # All coalitions of the features with effects, in the order of binary numbers.
+            # The masks are in the order of binary numbers.
             n = has_effect.sum()
             masks = np.zeros((2**n, len(has_effect)), dtype=bool)
             masks[:, has_effect] = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
@@ -408,6 +434,7 @@ class Game:
                 values, error = self._values(masks, *data)
                 effects[0, chosen] = effects_of_all(values, masks).swapaxes(0, 1)
                 effects[1, chosen] = error[:, None] * has_effect[:, None]
+        # 2. Otherwise evaluate random coalitions and their complements.
         n_masks = 2 * PAIRS_AT_ONCE * rows.shape[1]
         for chosen in self._blocks(~is_exact, n_masks, scores):
             data = rows[chosen], scores[chosen], columns[chosen], differs[chosen]
@@ -415,7 +442,7 @@ class Game:
         return effects
 
     def _blocks(self, is_chosen, n_masks, scores):
-        """Yield positions of rows, few enough for the scores of all their mixed rows."""
+        """Yield positions of chosen rows, few enough for the scores of all their mixed rows."""
         n_scores = n_masks * len(self.background) * scores.shape[1]
         positions = np.flatnonzero(is_chosen)
         for block in blocks(len(positions), max(1, _SCORES_AT_ONCE // n_scores)):
@@ -424,9 +451,9 @@ class Game:
     def _values(self, masks, rows, scores, columns):
         """Compute values (n_masks, n_rows, n_outputs) of coalitions, and their typical error.
 
-        `masks` have to contain no feature and all features. Their values are predictions, which
-        are known. The error (n_rows, n_outputs) is that of `mean_scores` for these two, or that
-        for the background if it is larger.
+        `masks` must contain the coalition of no feature and that of all features. Their values
+        are predictions, which are known. The error (n_rows, n_outputs) is that of `mean_scores`
+        for these two, or the error of the Game if that is larger.
         """
         sizes = masks.sum(axis=1)[:, None, None]
         approximate = self.mean_scores(rows, self.background, masks)
@@ -490,6 +517,8 @@ def effects_of_all(values, masks):
     sizes, n = masks.sum(axis=1), masks.any(axis=0).sum()
     for j in np.flatnonzero(masks.any(axis=0)):
         is_member = masks[:, j]
+        # Because of the order, coalitions with and without j are in pairs. A coalition of size
+        # s has the weight s! (n - s - 1)! / n!.
         weights = 1 / (n * comb(n - 1, sizes[~is_member]))
         effects[j] = np.tensordot(weights, values[is_member] - values[~is_member], 1)
     return effects
@@ -507,7 +536,7 @@ def random_coalitions(n_coalitions, n_features, rng):
 
 
 def fit_effects(masks, differences, totals):
-    """Fit effects that sum to `totals` by least squares; return them and standard errors.
+    """Fit effects by least squares; return them and their standard errors.
 
     Parameters
     ----------
@@ -515,16 +544,18 @@ def fit_effects(masks, differences, totals):
         Coalitions.
     differences : ndarray of shape (n_masks, n_rows, n_outputs)
         Their values less those of their complements. Each is approximately the sum of the
-        effects in the coalition less the sum of all others, exactly so if no three features
-        interact.
+        effects of its members less the sum of all other effects, exactly so if no three
+        features interact.
     totals : ndarray of shape (n_rows, n_outputs)
+        Sum of the effects of all features.
 
     Returns
     -------
     effects, std : ndarray of shape (n_features, n_rows, n_outputs)
     """
     signs, n_features = 2.0 * masks - 1, masks.shape[1]
-    # Effects are totals / n_features plus terms that sum to 0.
+    # Effects are totals / n_features plus terms that sum to 0, which are combinations of this
+    # basis. The terms are weights @ targets.
     basis = null_space(np.ones((1, n_features)))
     predictors = signs @ basis
     inverse = np.linalg.pinv(predictors.T @ predictors)
@@ -543,9 +574,9 @@ def fit_effects(masks, differences, totals):
 def effects_in_order(values_of, rank):
     """Average what features add if they join one by one, in an order and in its reverse.
 
-    `rank` (n_features,) is the place of each feature in the order. ``values_of(masks)`` returns
-    the values (n_masks, ...) of coalitions, masks (n_masks, n_features). Returns the value of
-    no feature, (...), and what each feature adds, (n_features, ...).
+    `rank` (n_features,) is the position of each feature in the order, from 0.
+    ``values_of(masks)`` returns the values (n_masks, ...) of coalitions (n_masks, n_features).
+    Returns the value of no feature, (...), and what each feature adds, (n_features, ...).
     """
     masks = rank < np.arange(len(rank) + 1)[:, None]
     # The complements are the coalitions of the reverse order, the largest first.

@@ -1,8 +1,9 @@
 """Spline columns of single features, and their ridge regression with penalties by REML.
 
-A sum of functions of single features is a ridge regression of their columns. Groups of columns,
-such as the line of a feature or its curve, have a penalty each, and restricted maximum
-likelihood (REML) chooses all penalties together (Wood 2011, JRSS B 73, 3-36).
+A sum of functions of single features is a ridge regression on the columns of all features.
+Groups of columns, such as the line of a feature or its curve, have a penalty each, and
+restricted maximum likelihood (REML) chooses all penalties together (Wood 2011, JRSS B 73,
+3-36). The columns of a feature are linear between nodes.
 """
 
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from scipy.optimize import minimize
 # truths of 60 to 1000 rows the error with 20 nodes was 1.03 times that with 40, and with 60
 # nodes 0.995 times.
 _MAX_NODES = 40
-# Curves are smooth in a coordinate, a weighted average of the number and its rank; this is the
-# weight of the rank, which separates the other numbers if one is an outlier. On these truths
-# the error is 1.00 times that without ranks, and 0.46 times if one row is an outlier in all
-# features.
+# Curves are smooth functions of a coordinate, a weighted average of the number and its rank.
+# This is the weight of the rank, which keeps other numbers apart if one is an outlier. On these
+# truths the error is 1.00 times that without ranks, and 0.46 times if one row is an outlier in
+# all features.
 _RANK_WEIGHT = 0.1
 # Variance of a line in this coordinate, which is added to the covariance of integrated Brownian
 # motion. If one row is an outlier, the error is 0.93 times that without the line.
@@ -34,7 +35,8 @@ _LARGEST = np.finfo(np.float64).max / 4
 # errors.
 _MIN_VARIANCE = 1e-10
 # Bounds of the logarithm of a penalty divided by the number of rows. Columns have a variance of
-# at most 1, so the lower one does not shrink them, and with the upper one they vanish.
+# at most 1, so that the lower bound does not shrink coefficients, and the upper one makes them
+# vanish.
 _LOG_PENALTY_PER_ROW = (-16.0, 14.0)
 # Maximum number of evaluations of the restricted likelihood. On these truths the error with 20
 # was the same, and with 8 it was 1.02 times that with 12.
@@ -45,10 +47,11 @@ _MAX_EVALUATIONS = 12
 class SplineColumns:
     """Columns of one number: a line, then the principal functions of a smoothing spline.
 
-    Over the training rows they are about orthogonal to a constant and to each other; the line
-    has variance 1, and so have all functions together. The sum of squares of the functions'
-    coefficients is the roughness that a smoothing spline penalises (Wahba 1990, Spline models
-    for observational data). Beyond the rows functions are constant, and the line goes on.
+    Over the training rows the columns are about orthogonal to a constant and to each other. The
+    line has variance 1, and the variances of the functions sum to 1. The sum of squares of the
+    functions' coefficients is the roughness that a smoothing spline penalises (Wahba 1990,
+    Spline models for observational data). Beyond the rows the functions are constant, and the
+    line continues.
     """
 
     nodes: np.ndarray  # (n_nodes,), ascending; the first and the last lie beyond the rows
@@ -56,20 +59,25 @@ class SplineColumns:
 
     @classmethod
     def learn(cls, x, max_functions):
-        """Learn the columns of numbers x, which are not all equal."""
+        """Learn the columns of numbers x (n,), which are not all equal."""
+        # 1. Place nodes at the numbers, or at quantiles of them.
         nodes = np.unique(x)
         if len(nodes) > _MAX_NODES:
             nodes = np.unique(np.quantile(x, np.linspace(0, 1, _MAX_NODES)))
+        # 2. Compute the mass of each node: the fraction of the rows that are nearest to it, but
+        # at least half a row.
         n_below = np.searchsorted(np.sort(x), nodes[:-1] / 2 + nodes[1:] / 2)
-        # The mass is the fraction of the rows at each node, of half a row at least.
         mass = np.maximum(np.diff(n_below, prepend=0, append=len(x)), 0.5) / len(x)
         mass /= mass.sum()
+        # 3. Compute the columns at the nodes.
         line, rank = _unit_interval(nodes), _unit_interval(np.cumsum(mass) - mass / 2)
         t = (1 - _RANK_WEIGHT) * line + _RANK_WEIGHT * rank
         mean = mass @ line
         std = np.sqrt(mass @ np.square(line - mean))
         functions = _principal_functions(t, line, mass, max_functions)
         values = np.column_stack([(line - mean) / std, functions])
+        # 4. Add an outer node on either side, with the functions of the nearest node, and the
+        # line continued.
         values, extent = values[[0, *range(len(nodes)), -1]], nodes[-1] - nodes[0]
         with np.errstate(over="ignore"):
             margin = _MAX_EXTRAPOLATION * std * extent
@@ -92,7 +100,10 @@ class SplineColumns:
         return np.where(((position > 0) & (position <= 1))[:, None], steps[interval], 0.0)
 
     def _intervals(self, x):
-        """Return the index of the interval of each number, and the position in it, 0 to 1."""
+        """Return the interval between nodes of each number x, and its position there, 0 to 1.
+
+        Beyond the outer nodes the position is below 0 or above 1.
+        """
         interval = np.clip(np.searchsorted(self.nodes, x) - 1, 0, len(self.nodes) - 2)
         with np.errstate(over="ignore"):
             return interval, (x - self.nodes[interval]) / np.diff(self.nodes)[interval]
@@ -106,17 +117,18 @@ def _unit_interval(ascending):
 def _principal_functions(t, line, mass, max_functions):
     """Compute the curve columns of SplineColumns at the nodes, (n_nodes, n_functions).
 
-    They are eigenfunctions of the covariance that smoothing splines have as random curves. `t`
-    are the nodes in the coordinate in which curves are smooth, `line` the nodes themselves,
-    both from 0 to 1, and `mass` the share of rows at each of them.
+    They are eigenfunctions of the covariance of a smoothing spline as a random curve. `t` are
+    the nodes in the coordinate in which curves are smooth, and `line` are the nodes themselves,
+    both from 0 to 1. `mass` is the fraction of the rows at each node.
     """
     n_functions = min(max_functions, len(t) - 2)
     if n_functions < 1:
         return np.zeros((len(t), 0))
+    # This is the covariance of integrated Brownian motion, with that of a random line.
     lower, upper = np.minimum.outer(t, t), np.maximum.outer(t, t)
     kernel = lower**2 * (3 * upper - lower) / 6 + _LINE_VARIANCE * np.outer(t, t)
     root = np.sqrt(mass)
-    # The curve is the residual of a regression on a constant and the line.
+    # Constant and line are projected out of the curves, which are weighted by the mass.
     straight = np.linalg.qr(np.column_stack([root, root * line]))[0]
     projection = np.eye(len(t)) - straight @ straight.T
     kernel = projection @ (root[:, None] * kernel * root) @ projection
@@ -141,11 +153,11 @@ class NormalEquations(NamedTuple):
         return cls(weighted.T @ Z, weighted.T @ y, weights @ np.square(y), len(Z))
 
     def plus(self, equations, sign=1):
-        """Add further rows, or take rows away with the sign -1."""
+        """Return the sums with the equations of further rows, or without rows if sign is -1."""
         return NormalEquations(*(a + sign * b for a, b in zip(self, equations, strict=True)))
 
     def inverse(self, penalties):
-        """Return (Z'WZ + diag(penalties))^-1, and the logarithm of the matrix's determinant."""
+        """Return the inverse of A = Z'WZ + diag(penalties), and the log-determinant of A."""
         matrix = self.gram + np.diag(penalties)
         factorise, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
         factor, info = factorise(matrix, lower=1, clean=1)
@@ -159,9 +171,9 @@ class NormalEquations(NamedTuple):
         return self.inverse(penalties)[0] @ self.cross
 
     def left_out(self, Z, y, weights, penalties):
-        """Predict rows, which are among those of the equations, without themselves.
+        """Predict rows, which are among those of the equations, from all others.
 
-        Returns the predictions (n, n_outputs), each by coefficients of all rows but this one.
+        Returns the leave-one-out predictions (n, n_outputs).
         """
         # With the leverage h of a row, its leave-one-out residual is its residual / (1 - h).
         smoother = Z @ self.inverse(penalties)[0]
@@ -173,7 +185,8 @@ class NormalEquations(NamedTuple):
 def reml(log_penalties, equations, group):
     """Compute minus twice the restricted log-likelihood per row, and its gradient.
 
-    The penalty of column 1 + i is exp(log_penalties[group[i]]); the constant has none.
+    `group` (n_columns - 1,) has the position of the penalty of each column but the constant,
+    which has none: the penalty of column 1 + i is exp(log_penalties[group[i]]).
     """
     # Coefficients are normal with the variance sigma^2 / penalty. Every output has its own
     # sigma^2, which takes its best value, S / (n - 1) with S the penalised sum of squares.
@@ -193,7 +206,7 @@ def reml(log_penalties, equations, group):
 
 
 def reml_penalties(equations, group):
-    """Return the penalty of every column by REML; `group` is that of all but the constant."""
+    """Choose the penalty of every column by REML, (n_columns,); `group` is that of `reml`."""
     # Penalties that minimize the leave-one-out error, for the same columns, had 1.09 times the
     # error on five additive truths of 60 to 1000 rows, and took ten times as long.
     bounds = [np.log(equations.n_rows) + np.array(_LOG_PENALTY_PER_ROW)] * (group.max() + 1)

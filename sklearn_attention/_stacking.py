@@ -46,9 +46,9 @@ def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameter
     Returns
     -------
     trees : estimator
-        It has two more attributes, for `predict_scores`: ``known_rows_``, training rows whose
-        levels replace unknown ones, and ``complete_``, a mask of the unordered columns
-        that had no missing cell.
+        It has two more attributes, for `predict_scores`: ``known_rows_``
+        (n_known_rows, n_columns), training rows whose levels replace unknown ones, and
+        ``complete_`` (n_columns,), a mask of the unordered columns that had no missing cell.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
@@ -57,19 +57,20 @@ def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameter
     if classifies and np.unique(y, return_counts=True)[1].min() < 2:
         # Early stopping would need two rows of each class.
         parameters["early_stopping"] = False
-    present = ~np.isnan(X)
-    levels = {j: len(np.unique(X[present[:, j], j])) for j in unordered}
-    categories = [j for j, n_levels in levels.items() if n_levels <= trees.max_bins]
+    # A column with more levels than bins cannot be categorical, and is read as numbers.
+    is_present = ~np.isnan(X)
+    n_levels = {j: len(np.unique(X[is_present[:, j], j])) for j in unordered}
+    categories = [j for j, n in n_levels.items() if n <= trees.max_bins]
     if weights is not None:
-        present[weights == 0] = False
+        is_present[weights == 0] = False
         # Equal weights are omitted, since binning by weights takes longer than growing the
         # trees. They are passed if leaves are quantiles, which scikit-learn computes otherwise
         # without weights.
         has_quantile_leaves = parameters.get("loss") in ("absolute_error", "quantile")
         weights = weights if has_quantile_leaves or np.ptp(weights) else None
-    counts = present.sum(axis=0)
+    counts = is_present.sum(axis=0)
     if len(X) > _MAX_BINNED_ROWS:
-        counts = _MAX_BINNED_ROWS * np.average(present, axis=0, weights=weights)
+        counts = _MAX_BINNED_ROWS * np.average(is_present, axis=0, weights=weights)
     # scikit-learn fails if a column has no value among the rows from which it chooses bins, and
     # these may be a sample. A column that has fewer values than a leaf has rows allows no
     # split, so it is replaced by a constant.
@@ -85,23 +86,23 @@ def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameter
 def predict_scores(model, X, absent=None):
     """Predict numbers (n_rows,), or logarithms of probabilities (n_rows, n_classes).
 
-    A model that classifies needs `absent` (n_classes,), the probabilities of those classes that
-    it has not seen.
+    `absent` is None for a model that predicts numbers. For a model that classifies, it has the
+    probabilities (n_classes,) of classes that the model has not seen, at their positions.
     """
     with _limited_threads(X):
         if absent is None:
             return model.predict(X)
-        known = _probabilities(model, X)
+        seen_probabilities = _probabilities(model, X)
     probabilities = np.tile(absent, (X.shape[0], 1))
-    probabilities[:, model.classes_] = known
+    probabilities[:, model.classes_] = seen_probabilities
     return np.log(np.maximum(probabilities, MIN_PROBABILITY))
 
 
 def _probabilities(model, X):
     """Predict probabilities; average them over known levels if a level is unknown.
 
-    Unknown is NaN in a category that had no missing cell in training. At each split trees would
-    send it to the side of most rows, so that probabilities would be too extreme.
+    An unknown level is NaN in a category that had no missing cell in training. At each split
+    trees would send it to the side of most rows, so that probabilities would be too extreme.
     """
     probabilities = model.predict_proba(X)
     if hasattr(model, "complete_"):  # absent from other models, and from files of version 0.2.0
@@ -109,10 +110,11 @@ def _probabilities(model, X):
         rows = np.flatnonzero(unknown.any(axis=1))
         for block in blocks_of_queries(len(rows), model.known_rows_.size):
             queries = rows[block, None]
+            # Each query is repeated for each known row: (n_queries, n_known_rows, n_columns).
             filled = np.where(unknown[queries], model.known_rows_, X[queries])
-            of_filled = model.predict_proba(filled.reshape(-1, X.shape[1]))
+            filled_probabilities = model.predict_proba(filled.reshape(-1, X.shape[1]))
             shape = len(queries), len(model.known_rows_), -1
-            probabilities[rows[block]] = of_filled.reshape(shape).mean(axis=1)
+            probabilities[rows[block]] = filled_probabilities.reshape(shape).mean(axis=1)
     return probabilities
 
 

@@ -1,4 +1,8 @@
-"""Numbers of threads of OpenMP, of linear algebra and of torch."""
+"""Numbers of threads of OpenMP, of linear algebra and of torch.
+
+BLAS, the library of linear algebra, and OpenMP compute on several threads. How many they take
+is a number of the process, which other code may change at the same time.
+"""
 
 import itertools
 import os
@@ -12,21 +16,21 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 # Value of omp_pause_hard in OpenMP: end all threads and forget their state.
 _PAUSE_HARD = 2
 
-_context_numbers = itertools.count()
+_context_numbers = itertools.count()  # so that no two contexts are equal
 _limits = []  # every instance of `ThreadLimit`
 
 
 class ThreadLimit:
-    """A number of threads that belongs to the process, and that contexts change for a while.
+    """A number of threads of the process, which contexts change for a while.
 
-    Contexts may be entered by several threads. The first one stores the number before it, and
-    the last one to be left restores it. Leaving a context twice has no effect, so that contexts
-    that an interrupt has kept from ending can be left later.
+    Several threads may enter contexts. The first context to be entered stores the number before
+    it, and the last one to be left restores this number. Leaving a context twice has no effect,
+    so that contexts that an interrupt has kept from ending can be left later.
 
     Parameters
     ----------
     read, write : callable
-        ``read()`` returns the number in force, and ``write(number)`` sets it.
+        ``read()`` returns the present number, and ``write(number)`` sets it.
     of_each_thread : bool
         Whether each thread has its own number.
     """
@@ -104,8 +108,8 @@ def leave_contexts_since(before):
 def libraries(kind):
     """Return threadpoolctl's controller of the loaded libraries of "blas" or "openmp".
 
-    The search takes milliseconds, so that its result is cached: libraries that are loaded after
-    the first call are missing.
+    The search for libraries takes milliseconds, so that its result is cached. Libraries that
+    are loaded after the first call are missing.
     """
     return ThreadpoolController().select(user_api=kind)
 

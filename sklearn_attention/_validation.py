@@ -1,4 +1,8 @@
-"""Checks of what users pass: each error names the parameter, the value and the remedy."""
+"""Checks of what users pass: each error names the parameter, the value and the remedy.
+
+Functions named ``check_`` or ``read_`` return the value of the parameter `name`, converted to a
+standard type, or raise an error. Those named ``refuse_`` only raise an error.
+"""
 
 import datetime
 import difflib
@@ -28,6 +32,8 @@ _REPLACED_VALUES = {
     ("empty", "raise"): ("nan", _REASON_FOR_NAN),
     ("empty", "widen"): ("nearest", ""),
 }
+# Values of parameters that are switched on, off, or automatically; see `is_one_of`.
+TRUE_FALSE_AUTO = True, False, "auto"
 # Remedy in messages about dates and times.
 OF_TIMES = "make numbers of them, such as the days since the first, or the day of the week"
 
@@ -156,7 +162,8 @@ def check_thresholds(name, value, n_queries):
 def check_choice(name, value, choices, other_names=None):
     """Return a value if it is one of the choices; otherwise raise ValueError with a suggestion.
 
-    `other_names` has a text of further names for some of the choices, which errors translate.
+    `other_names` is a dict from a choice to other names of it, in one text with spaces. For
+    these, errors suggest the choice.
     """
     is_text = isinstance(value, str)
     if is_text and value in choices:
@@ -171,7 +178,7 @@ def check_choice(name, value, choices, other_names=None):
 
 
 def _suggestion(value, choices, other_names):
-    """Return a question that names the choices that an unknown name may mean; may be empty."""
+    """Return a question with the choices that an unknown name may mean, or an empty text."""
     normalized = _normalize_name(value)
     candidates = [
         choice for choice, names in other_names.items() if normalized in names.split()
@@ -188,7 +195,7 @@ def _normalize_name(name):
 
 
 def check_flag(name, value, *options):
-    """Return a bool of Python or NumPy as one of Python, or one of the options as it is."""
+    """Return a bool of Python for a bool of Python or NumPy; return an option as it is."""
     if is_one_of(value, *options):
         return value
     if not isinstance(value, bool | np.bool_):

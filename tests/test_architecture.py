@@ -39,7 +39,7 @@ INTERNAL = {
     """,
     "bandwidth": """
         _background _criteria _density_search _neighbors _rules
-        _search
+        _samples _search
     """,
     "forecasting": "_backtest _forms",
     "kernels": """

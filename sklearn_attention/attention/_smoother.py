@@ -373,7 +373,9 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
             queries,
             fields,
             max_queries,
-            lambda first, some: finish(total(some, True, first if leave_out else None)),
+            lambda first, some: finish(
+                total(some, complete=True, first=first if leave_out else None)
+            ),
         )
 
     def fields_at(block):

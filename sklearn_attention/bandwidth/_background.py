@@ -1,4 +1,11 @@
-"""The wide background of a density estimate, and its bounds."""
+"""The background of a density estimate, and mirror images of rows in its bounds.
+
+A density estimate is a mixture of a kernel density and of a background, a wide density that
+gives every row some probability. The background has the mixing weight of one row more. Along a
+numeric column it is Student's t with 2 degrees of freedom, whose distribution function is
+elementary: with z = (x - center) / scale, the number v = tanh(arcsinh(z / sqrt(2))) has the
+uniform distribution from -1 to 1, so that the probability of at most x is (1 + v) / 2.
+"""
 
 import itertools
 from typing import Any, NamedTuple
@@ -7,67 +14,75 @@ import numpy as np
 
 from .._column_stats import feature_std
 
-# Quantiles between which the bulk of a column lies, and how many standard deviations of a
-# normal column that is.
-_BULK = 0.1, 0.9
-NORMAL_BULK = 2.563
+# The scale of a column is half the distance between these quantiles, and this is the distance
+# for the standard normal distribution.
+_QUANTILES = 0.1, 0.9
+NORMAL_QUANTILE_RANGE = 2.563
 
 
 class Background(NamedTuple):
-    """Product of Student's t with 2 degrees of freedom, as wide as the bulk of the rows.
+    """Product of Student's t with 2 degrees of freedom for numbers, and uniform categories.
 
     A number x has the density (2 + (x - m)^2 / s^2)^(-3/2) / s with the center m and the scale
-    s of its column; levels of a category are equally likely. Within bounds the mass is 1.
+    s of its column; levels of a category are equally likely. Within bounds the density is
+    truncated: its integral over them is 1.
     """
 
-    center: Any  # m, (n_features,), or (n_features, n) if each row has its own
-    scale: Any  # s, (n_features,)
+    center: Any  # m, (n_columns,), or (n_columns, n) if each row has its own
+    scale: Any  # s, (n_columns,)
     columns: Any
-    bounds: Any = None  # (n_features, 2), or None
+    bounds: Any = None  # (n_columns, 2), or None
 
     def log_density(self, X):
         """Compute the log-densities of rows, (n,)."""
-        # In partitions where the rows are.
+        # The sum begins with zeros from X, which are in partitions of Dask if X is.
         log_density = 0.0 * X[:, 0] - np.log(self._n_levels()).sum()
         for j in self.columns.numeric:
             center, scale = self.center[j], self.scale[j]
-            # By halves, which do not overflow; nor does this root of the square.
+            # The density is root^-3 / scale with root = (2 + z^2)^(1/2). Halves are
+            # subtracted, and `hypot` is used, so that nothing overflows.
             with np.errstate(over="ignore"):
-                distance = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
-            low, high = self._transformed_bounds(j)
-            mass = np.log(scale) + np.log((high - low) / 2)
-            log_density = log_density - 3 * np.log(distance) - mass
+                root = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
+            # It is divided by the probability of the range between the bounds.
+            low, high = self._uniform_bounds(j)
+            log_divisor = np.log(scale) + np.log((high - low) / 2)
+            log_density = log_density - 3 * np.log(root) - log_divisor
         return log_density
 
     def cdf(self, X):
-        """Compute probabilities of at most the numbers and ordered levels of rows, (n,)."""
+        """Compute probabilities of at most the numbers and ordered levels of rows, (n,).
+
+        An unordered category counts with the probability of its level.
+        """
         probability = 1.0
         for j in self.columns.numeric:
-            low, high = self._transformed_bounds(j)
+            low, high = self._uniform_bounds(j)
+            # The v of a number is uniform between those of the bounds.
             v = np.tanh(np.arcsinh((X[:, j] - self.center[j]) / self.scale[j] / np.sqrt(2)))
             probability = probability * (v.clip(low, high) - low) / (high - low)
         for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
-            below = X[:, j] if self.columns.kinds[j] == "ordered" else 0.0
-            probability = probability * (below + 1) / n_levels
+            n_lower_levels = X[:, j] if self.columns.kinds[j] == "ordered" else 0.0
+            probability = probability * (n_lower_levels + 1) / n_levels
         return probability
 
     def draw(self, random_state, n):
-        """Draw rows from the density, (n, n_features)."""
+        """Draw rows from the density, (n, n_columns)."""
         X = np.empty((n, len(self.columns.kinds)))
         for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
             X[:, j] = random_state.randint(n_levels, size=n)
         for j in self.columns.numeric:
-            v = random_state.uniform(*self._transformed_bounds(j), size=n)
+            v = random_state.uniform(*self._uniform_bounds(j), size=n)
             X[:, j] = self.center[j] + self.scale[j] * t_quantile((v + 1) / 2)
         return X if self.bounds is None else X.clip(*self.bounds.T)
 
     def _n_levels(self):
         return [self.columns.n_levels[j] for j in self.columns.categorical]
 
-    def _transformed_bounds(self, j):
-        """Return the bounds of a column on (-1, 1), over which the density is uniform."""
+    def _uniform_bounds(self, j):
+        """Return the v of the bounds of a column, a pair of numbers or of arrays (n,)."""
         bounds = np.array([-np.inf, np.inf]) if self.bounds is None else self.bounds[j]
-        z = (bounds.reshape(2, 1) - self.center[j]) / self.scale[j]  # of one center, or many
+        # The bounds are a column, since the center may be an array.
+        z = (bounds.reshape(2, 1) - self.center[j]) / self.scale[j]
         return np.tanh(np.arcsinh(z / np.sqrt(2)))
 
 
@@ -77,18 +92,19 @@ def t_quantile(probability):
     return v * np.sqrt(2 / np.maximum((1 - v) * (1 + v), np.finfo(np.float64).tiny))
 
 
-def bulk(X, columns, sample_weight=None):
-    """Compute center and scale of each column: the median, and half the width of the bulk.
+def center_and_scale(X, columns, sample_weight=None):
+    """Compute center and scale of the background in each column, (n_columns,) each.
 
-    If most rows are equal, the scale is the standard deviation. Categories have 0 and 1.
+    The center is the median. The scale is half the distance between the quantiles 0.1 and 0.9,
+    or the standard deviation if these are equal. Categories have the center 0 and the scale 1.
     """
     center, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if columns.numeric:
         X = np.asarray(X[:, columns.numeric], dtype=np.float64)
-        levels, options = (_BULK[0], 0.5, _BULK[1]), {"axis": 0, "method": "inverted_cdf"}
-        if sample_weight is not None:
-            options["weights"] = sample_weight
-        # From either side, so that a column and its negative have the same.
+        levels = _QUANTILES[0], 0.5, _QUANTILES[1]
+        options = {"axis": 0, "method": "inverted_cdf", "weights": sample_weight}
+        # The mean of quantiles from below and from above is taken, so that a column and its
+        # negative have the same scale.
         quantiles = np.quantile(X, levels, **options) / 2
         quantiles -= np.quantile(-X, levels[::-1], **options) / 2
         half = quantiles[2] / 2 - quantiles[0] / 2
@@ -98,49 +114,53 @@ def bulk(X, columns, sample_weight=None):
     return center, scale
 
 
-def background_share(n_samples, sample_weight=None):
-    """Compute the mass of the background, 1 / (n + 1): that of one row more.
+def background_mixing_weight(n_samples, sample_weight=None):
+    """Compute the mixing weight of the background, 1 / (n + 1): that of one row more.
 
-    For weighted rows, n is the number of equally weighted rows with the same variance.
+    For weighted rows, n is the effective number of rows, (sum w)^2 / sum w^2.
     """
     if sample_weight is not None:
-        shares = sample_weight / sample_weight.max()
-        n_samples = np.square(shares.sum()) / np.square(shares).sum()
+        relative_weights = sample_weight / sample_weight.max()
+        n_samples = np.square(relative_weights.sum()) / np.square(relative_weights).sum()
     return 1 / (1 + float(n_samples))
 
 
-def mass_of_others(weights):
-    """Compute the sum of the weights of all other rows, for each row."""
+def leave_one_out_mass(weights):
+    """Compute for each row the sum of the weights of all other rows, (n,)."""
     masses, heaviest = weights.sum() - weights, weights.argmax()
-    if masses[heaviest] < weights[heaviest]:  # a difference that has lost digits
+    # If one row has most of the weight, this difference has lost digits.
+    if masses[heaviest] < weights[heaviest]:
         masses[heaviest] = np.delete(weights, heaviest).sum()
     return masses
 
 
 def reflections(X, bounds, distances=0.0):
-    """Yield the rows, then their mirror images in bounds (n_features, 2), as tables like X.
+    """Yield the rows, and then tables of their mirror images in bounds (n_columns, 2).
 
-    Between two bounds images have images: the first ones, and all within `distances`
-    (n_features,) of the bounds.
+    With several bounds, images have images. Between two bounds of a column there are infinitely
+    many: the first ones are yielded, and all within `distances` (n_columns,) of the bounds.
     """
     distances, images_of_columns = np.broadcast_to(distances, X.shape[1]), []
     for x, (low, high), distance in zip(X.T, bounds, distances, strict=True):
         images, extent = [x], high - low
         if np.isfinite(extent):
+            # The images of order k lie from (k - 1) to k extents beyond either bound. With odd
+            # k they are mirrored; with even k they are shifted.
             for k in range(1, int(distance / extent) + 2):
-                mirrored = [2 * low - x, 2 * high - x] if k % 2 else [x, x]
+                below, above = (2 * low - x, 2 * high - x) if k % 2 else (x, x)
                 shift = (k - k % 2) * extent
-                images += [mirrored[0] - shift, mirrored[1] + shift]
+                images += [below - shift, above + shift]
         elif np.isfinite(low) or np.isfinite(high):
             images.append(2 * (low if np.isfinite(low) else high) - x)
         images_of_columns.append(images)
     for images in itertools.product(*images_of_columns):
-        yield np.stack(images, axis=1)  # of Dask too
+        yield np.stack(images, axis=1)  # also of Dask columns
 
 
 def fold(x, low, high):
-    """Move numbers to where their mirror images lie within bounds."""
+    """Reflect numbers at bounds, which may be infinite, until they lie within them."""
     if np.isfinite(high - low):
+        # A triangle wave with the period 2 (high - low), which is 0 at low.
         x = low + np.abs((x - high) % (2 * (high - low)) - (high - low))
     elif np.isfinite(low):
         x = low + np.abs(x - low)

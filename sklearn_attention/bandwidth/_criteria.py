@@ -1,13 +1,20 @@
-"""Criteria of a bandwidth, from errors and degrees of freedom."""
+"""Criteria of a smoother's bandwidth, from its errors and its effective degrees of freedom.
+
+A criterion takes the :class:`~sklearn_attention.attention.Scores` at one or several bandwidths:
+the mean squared leave-one-out error CV(h), the mean squared residual RSS / n, and the trace
+tr S of the smoother matrix S, which is the effective degrees of freedom. It returns a number
+for each bandwidth; the bandwidth with the smallest number is the best one.
+"""
 
 import numpy as np
 
-# Squared errors this small relative to those of the values are rounding.
+# A mean squared error below this fraction of the squared size of the values is a rounding
+# error.
 _ROUNDING = 1e-26
 
 
 def leave_one_out_criterion(scores, n_samples):
-    """Mean squared error of predicting each row from all others."""
+    """Return the mean squared error of predicting each row from all others."""
     return scores.left_out
 
 
@@ -19,16 +26,17 @@ def penalized_leave_one_out(scores, n_samples) -> np.ndarray:
 
     .. math:: \text{CV}(h)\, e^{(\operatorname{tr} S / n)^2}
 
-    Leave-one-out errors are often flat towards small bandwidths, where chance then decides:
-    neighbouring rows whose noise is alike, or a few copies, pull the minimum there. The
-    penalty breaks such ties and vanishes where degrees of freedom are few relative to the rows.
-    It is, to second order, what turns generalised cross-validation into the corrected
-    Akaike criterion: :math:`\ln \text{AIC}_c - \ln \text{GCV} \approx
+    The leave-one-out error is often nearly the same at all small bandwidths, so that chance
+    decides among them: correlated noise of neighbouring rows, or a few copies of rows, move the
+    minimum there. The penalty breaks such ties, and vanishes if there are few degrees of
+    freedom for the number of rows. To second order, generalised cross-validation with this
+    penalty is the corrected Akaike criterion: :math:`\ln \text{AIC}_c - \ln \text{GCV} \approx
     (\operatorname{tr} S / n)^2`.
 
     Parameters
     ----------
     scores : Scores
+        At one or several bandwidths.
     n_samples : float
         Number of rows :math:`n` of positive weight.
 
@@ -51,6 +59,7 @@ def generalized_cross_validation(scores, n_samples) -> np.ndarray:
     Parameters
     ----------
     scores : Scores
+        At one or several bandwidths.
     n_samples : float
         Number of rows :math:`n` of positive weight.
 
@@ -59,9 +68,9 @@ def generalized_cross_validation(scores, n_samples) -> np.ndarray:
     values : ndarray
         Infinite where the rows are interpolated.
     """
-    free = 1 - np.asarray(scores.trace) / n_samples
-    # Windows that interpolate leave nothing but rounding errors of at most this size.
-    return _where(free > 1e-9, lambda: scores.fitted / free**2)
+    residual_dof = 1 - np.asarray(scores.trace) / n_samples  # as a fraction of the rows
+    # If the rows are interpolated, this is 0, except for rounding errors of at most 1e-9.
+    return _infinite_unless(residual_dof > 1e-9, lambda: scores.fitted / residual_dof**2)
 
 
 def corrected_akaike(scores, n_samples) -> np.ndarray:
@@ -76,6 +85,7 @@ def corrected_akaike(scores, n_samples) -> np.ndarray:
     Parameters
     ----------
     scores : Scores
+        At one or several bandwidths.
     n_samples : float
         Number of rows :math:`n` of positive weight.
 
@@ -84,28 +94,33 @@ def corrected_akaike(scores, n_samples) -> np.ndarray:
     values : ndarray
         Infinite where there are as many degrees of freedom as rows, less two.
     """
-    free = 1 - (np.asarray(scores.trace) + 2) / n_samples
-    return _where(
-        (free > 0) & (np.asarray(scores.fitted) > 0),
-        lambda: np.log(scores.fitted) + (1 + scores.trace / n_samples) / free,
+    residual_dof = 1 - (np.asarray(scores.trace) + 2) / n_samples  # as a fraction of the rows
+    return _infinite_unless(
+        (residual_dof > 0) & (np.asarray(scores.fitted) > 0),
+        lambda: np.log(scores.fitted) + (1 + scores.trace / n_samples) / residual_dof,
     )
 
 
-def without_rounding(scores, size):
-    """Replace errors that are rounding errors of values of this size by 0."""
+def zero_rounding_errors(scores, size):
+    """Return Scores in which errors that are only rounding errors are 0.
+
+    `size` is the largest absolute value among the targets, in their unit in `scores`.
+    """
     is_exact = scores.left_out < _ROUNDING * size**2
-    # Criteria take the logarithm of the squared residual, which therefore stays positive.
+    # The squared residual becomes a tiny positive number, since criteria take its logarithm.
     return scores._replace(
         left_out=np.where(is_exact, 0.0, scores.left_out),
         fitted=np.where(is_exact, np.finfo(np.float64).tiny, scores.fitted),
     )
 
 
-def _where(valid, values):
+def _infinite_unless(is_valid, compute):
+    """Return the values of ``compute()`` where `is_valid` is True, and infinity elsewhere."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(valid, values(), np.inf)
+        return np.where(is_valid, compute(), np.inf)
 
 
+# Criteria by the name that the parameter `bandwidth` of smoothers takes.
 SMOOTHER_CRITERIA = {
     "aicc": corrected_akaike,
     "gcv": generalized_cross_validation,
@@ -114,27 +129,33 @@ SMOOTHER_CRITERIA = {
 }
 
 
-def judge(name, scores, n_samples, size):
-    """Evaluate a criterion of values of some size; infinite where a row has no prediction.
+def evaluate_criterion(name, scores, n_samples, size):
+    """Evaluate a criterion by its name; it is infinite if a row has no prediction.
 
-    Where predictions are exact, it does not depend on rounding errors.
+    Where predictions are exact, the result does not depend on rounding errors. `n_samples` is
+    the number of rows of positive weight, and `size` that of `zero_rounding_errors`.
     """
-    values = SMOOTHER_CRITERIA[name](without_rounding(scores, size), n_samples)
+    values = SMOOTHER_CRITERIA[name](zero_rounding_errors(scores, size), n_samples)
     return np.where(np.isnan(values), np.inf, values)
 
 
 def criterion_slopes(name, scores, n_samples, size):
-    """Return slopes of a criterion along leave-one-out error, squared residual and trace."""
+    """Differentiate a criterion at one bandwidth with respect to the fields of its Scores.
+
+    Returns the partial derivatives with respect to the leave-one-out error, the squared
+    residual and the trace. The arguments are those of `evaluate_criterion`.
+    """
     if scores.left_out < _ROUNDING * size**2:
-        return 0.0, 0.0, 0.0  # rounding errors have no direction
+        return 0.0, 0.0, 0.0  # rounding errors have no slope
     if name == "loo":
         return 1.0, 0.0, 0.0
-    freedom = scores.trace / n_samples
+    dof = scores.trace / n_samples  # as a fraction of the rows
     if name == "penalized-loo":
-        penalty = float(np.exp(freedom**2))
-        return penalty, 0.0, scores.left_out * penalty * 2 * freedom / n_samples
+        penalty = float(np.exp(dof**2))
+        return penalty, 0.0, scores.left_out * penalty * 2 * dof / n_samples
     if name == "gcv":
-        free = 1 - freedom
-        return 0.0, 1 / free**2, 2 * scores.fitted / (n_samples * free**3)
-    free = 1 - freedom - 2 / n_samples
-    return 0.0, 1 / scores.fitted, (1 + (1 + freedom) / free) / (n_samples * free)
+        residual_dof = 1 - dof
+        return 0.0, 1 / residual_dof**2, 2 * scores.fitted / (n_samples * residual_dof**3)
+    residual_dof = 1 - dof - 2 / n_samples  # only "aicc" is left
+    trace_slope = (1 + (1 + dof) / residual_dof) / (n_samples * residual_dof)
+    return 0.0, 1 / scores.fitted, trace_slope

@@ -1,4 +1,12 @@
-"""Criteria of a density estimate: its fit to each row from all others."""
+"""Likelihood cross-validation: how well a density estimate fits each row from all others.
+
+The estimate of a row is a mixture of the kernel density of all other rows and of a wide
+background; see `_background`. A criterion is the mean of its logarithms over the rows: larger
+is better. Sums over pairs of rows are computed as logarithms.
+
+For derivatives, functions return a vector-Jacobian product with their result: ``vjp(slopes)``
+turns derivatives with respect to the result into those with respect to the bandwidth.
+"""
 
 import numpy as np
 
@@ -11,30 +19,44 @@ from ..kernels import Kernel, ProductKernel, SmoothingKernel
 from ..kernels._categorical import level_table
 from ._background import (
     Background,
-    background_share,
-    bulk,
-    mass_of_others,
+    background_mixing_weight,
+    center_and_scale,
+    leave_one_out_mass,
     reflections,
 )
 
 
 class _LogSums:
-    """Logarithms of the sums of a kernel between each row and all other rows.
+    """Logarithms of the weighted sums of a kernel between each row and all other rows.
 
-    ``table(kind, n_levels, lam)`` returns the values of a category's kernel between every two
-    levels, and their slopes. Within bounds (n_features, 2) sums are over the rows and their
-    mirror images; each row leaves out its own images as well.
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_columns)
+    kernel : Kernel
+        Compares the numeric columns.
+    columns : Columns
+    weights : ndarray of shape (n_samples,)
+    table : callable
+        ``table(kind, n_levels, lam)`` returns the values of a category's kernel between every
+        two levels, and their derivatives in lambda.
+    bounds : ndarray of shape (n_columns, 2), default=None
+        With bounds, sums are over the rows and their mirror images. Each row leaves out its own
+        images as well.
     """
 
     def __init__(self, X, kernel, columns, weights, *, table=level_table, bounds=None):
         self._columns, self._table = columns, table
         images = [X] if bounds is None else list(reflections(X, bounds))
         rows, n_images = np.concatenate(images), len(images)
-        is_line = columns.kinds == ("numeric",)
-        self.in_linear_time = is_line and form_along(kernel, 1) is not None
+        # A call without gradient takes linear time for a single numeric column and most
+        # kernels. Then the weights of averages over each table of images are summed.
+        is_single_number = columns.kinds == ("numeric",)
+        self.in_linear_time = is_single_number and form_along(kernel, 1) is not None
         if self.in_linear_time:
             options = {"bandwidth": 1.0, "sample_weight": weights, "leave_one_out": True}
-            problems = (read(image, X, None, kernel, **options)[0] for image in images)
+            problems = (
+                read(image, X, values=None, kernel=kernel, **options)[0] for image in images
+            )
             self._reductions = [Reduction(problem, empty="nan") for problem in problems]
         self._pairs = PairSums(
             rows[:, columns.numeric],
@@ -45,9 +67,12 @@ class _LogSums:
         )
 
     def __call__(self, bandwidth, eval_gradient):
-        """Return the logarithms, -inf of 0, and their `vjp` with respect to bandwidths."""
+        """Return the logarithms (n_samples,), -inf of 0, at a bandwidth (n_columns,).
+
+        The second result is their `vjp`, or None without `eval_gradient`.
+        """
         if self.in_linear_time and not eval_gradient:
-            return self._along_line(float(bandwidth[0])), None
+            return self._in_linear_time(float(bandwidth[0])), None
         numeric, categorical = self._columns.numeric, self._columns.categorical
         kinds, n_levels = self._columns.kinds, self._columns.n_levels
         tables = [self._table(kinds[j], n_levels[j], bandwidth[j]) for j in categorical]
@@ -58,34 +83,38 @@ class _LogSums:
         def vjp(slopes):
             gradient = np.zeros(len(bandwidth))
             gradient[[*numeric, *categorical]] = vjp_of_pairs(slopes)
+            # Those of numeric columns are derivatives with respect to logarithms.
             gradient[numeric] /= bandwidth[numeric]
             return gradient
 
         return log_sums, vjp
 
-    def _along_line(self, bandwidth):
-        """Compute the logarithms of one column of numbers in linear time."""
+    def _in_linear_time(self, bandwidth):
+        """Return the logarithms (n_samples,) for a single numeric column."""
         log_sums, rows = [], np.arange(len(self._reductions[0].problem.keys))
         for image, reduction in enumerate(self._reductions):
-            # Images out of reach add less than the rounding error, and are not summed again.
+            # If mirror images are so far away that their sum is below its error bound, it is
+            # not computed again in a slower way.
             sums = reduction.sums(rows, bandwidth, max_share=0.0 if image else 1.0)
             log_sums.append(np.where(sums.is_accurate, sums.log_total, -np.inf))
         return np.logaddexp.reduce(log_sums) + self._reductions[0].problem.log_weight_scale
 
 
 class _Likelihood:
-    """Mean of the log-densities of each row in the mixture of all other rows and a background.
+    """Base class: the mean log-density of each row in a mixture of other rows and a background.
 
-    A subclass has the density by other rows in `_log_density`, and sets the background by
-    `_mix_with`.
+    A subclass defines ``_log_density(bandwidth, eval_gradient)``, which returns the logarithms
+    (n_samples,) of the kernel density of each row by all others, and their `vjp`. Its
+    constructor calls `_set_background`.
     """
 
-    def _mix_with(self, X, columns, weights, bounds=None):
-        """Set the shares of the rows, and the background that the columns of X have."""
-        share = background_share(len(X), weights)
-        background = Background(*bulk(X, columns, weights), columns, bounds)
-        self._shares, self._log_share = weights / weights.sum(), np.log1p(-share)
-        self._log_background = np.log(share) + background.log_density(X)
+    def _set_background(self, X, columns, weights, bounds=None):
+        """Set the background that the columns of X have, and the weights of the rows."""
+        mixing_weight = background_mixing_weight(len(X), weights)
+        background = Background(*center_and_scale(X, columns, weights), columns, bounds)
+        self._row_weights = weights / weights.sum()
+        self._log_kernel_weight = np.log1p(-mixing_weight)
+        self._log_background = np.log(mixing_weight) + background.log_density(X)
 
     def __call__(self, bandwidth, eval_gradient: bool = False) -> float:
         """Compute the criterion at a bandwidth.
@@ -93,7 +122,7 @@ class _Likelihood:
         Parameters
         ----------
         bandwidth : array-like of shape (n_features,)
-            Of each numeric column the bandwidth, of each categorical one the lambda.
+            The bandwidth of each numeric column, and the lambda of each category.
         eval_gradient : bool, default=False
             Whether to return the gradient too.
 
@@ -104,29 +133,31 @@ class _Likelihood:
             With respect to `bandwidth`; only with `eval_gradient`.
         """
         log_kernels, vjp = self._log_kernels(bandwidth, eval_gradient)
-        mixed = np.logaddexp(log_kernels, self._log_background)
-        value = float(self._shares @ mixed)
+        log_mixture = np.logaddexp(log_kernels, self._log_background)
+        value = float(self._row_weights @ log_mixture)
         if not eval_gradient:
             return value
-        return value, vjp(self._shares * np.exp(log_kernels - mixed))
+        # The derivative of log(a + b) with respect to log(a) is a / (a + b).
+        return value, vjp(self._row_weights * np.exp(log_kernels - log_mixture))
 
     def background_weight(self, bandwidth):
-        """Compute the share of the weight of rows that the background describes best."""
+        """Compute the fraction of the weight of rows that fit the background better."""
         log_kernels, _ = self._log_kernels(bandwidth, eval_gradient=False)
-        return float(self._shares @ ~(log_kernels > self._log_background))
+        return float(self._row_weights @ ~(log_kernels > self._log_background))
 
     def _log_kernels(self, bandwidth, eval_gradient):
-        """Compute the part of the other rows in the log-density of each row, and its vjp."""
+        """Compute the logarithm of the kernel density's term in the mixture, and its vjp."""
         bandwidth = np.asarray(bandwidth, dtype=np.float64)
         log_density, vjp = self._log_density(bandwidth, eval_gradient)
-        # It is NaN, of no density at all, if no other row is like the features of this one.
-        return np.where(np.isnan(log_density), -np.inf, log_density) + self._log_share, vjp
+        # A conditional density is NaN if no other row has similar features. It counts as 0.
+        log_density = np.where(np.isnan(log_density), -np.inf, log_density)
+        return log_density + self._log_kernel_weight, vjp
 
 
 class DensityLikelihood(_Likelihood):
     r"""Mean log-density of the rows, each under the density estimated from all other rows.
 
-    This is the criterion of likelihood cross-validation, by which
+    This is the criterion of likelihood cross-validation, with which
     :class:`~sklearn_attention.ProductKernelDensity` chooses bandwidths by default.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log\Big(
@@ -134,8 +165,8 @@ class DensityLikelihood(_Likelihood):
               \hat f_{-i}(x) = \frac{1}{\sum_{j \ne i} w_j} \sum_{j \ne i} w_j
               \prod_k \frac{1}{h_k} K\Big(\frac{x_k - x_{jk}}{h_k}\Big)
 
-    Its maximum is likelihood cross-validation [1]_ [2]_, with a wide background :math:`g` that
-    counts as one row more. See Notes.
+    Without the wide background :math:`g`, which counts as one row more, this is likelihood
+    cross-validation [1]_ [2]_; see Notes.
 
     Parameters
     ----------
@@ -143,32 +174,33 @@ class DensityLikelihood(_Likelihood):
         Rows; categories as codes from 0.
     kernel : SmoothingKernel
         Compares each numeric column. Categories have the Aitchison-Aitken or Li-Racine
-        kernel, normalised over their levels.
+        kernel, whose values sum to 1 over their levels.
     columns : sklearn_attention.Columns, default=None
         Kind of each column; None for numbers throughout.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights :math:`w`, all positive.
     bounds : ndarray of shape (n_features, 2), default=None
-        Lowest and highest value of each column, infinite where there is none. Kernels are
-        reflected there; those wider than the whole range only once.
+        Lowest and highest value of each column, infinite if there is none. Kernels are
+        reflected there. Between two bounds they are reflected only once, also if they are wider
+        than this range.
 
     Attributes
     ----------
     in_linear_time : bool
-        Whether a call without gradient takes linear time: one column of numbers, and most
-        kernels.
+        Whether a call without gradient takes linear time: that is so for most kernels if the
+        rows are one column of numbers.
 
     Notes
     -----
     Without a background one row that is far from all others decides the bandwidth: the
-    Gaussian kernel's logarithm falls with the square of the distance, so the kernel has to
-    be wide, and kernels of bounded support have to reach every row. Where
-    tails are as heavy as those of an exponential distribution, bandwidths do not even shrink
-    as rows become more [3]_ [4]_. Here a row that no other reaches counts with about the
-    logarithm of :math:`g(x) / n`, at any bandwidth. The background is a product over
-    the columns: Student's t with 2 degrees of freedom for numbers, about their median and
-    with half the distance between their quantiles .1 and .9 as scale, truncated to bounds;
-    of categories one over the number of levels. Of weighted rows,
+    logarithm of the Gaussian kernel falls with the square of the distance, so that the kernel
+    has to be wide, and kernels of bounded support have to reach every row. If tails are as
+    heavy as those of an exponential distribution, bandwidths do not even shrink as rows become
+    more [3]_ [4]_. With the background a row that no other reaches counts with about the
+    logarithm of :math:`g(x) / n`, at any bandwidth. The background is a product over the
+    columns. For numbers it is Student's t with 2 degrees of freedom, with their median as
+    center and half the distance between their quantiles 0.1 and 0.9 as scale, truncated to
+    bounds; levels of a category are equally likely. If rows are weighted,
     :math:`n = (\sum_i w_i)^2 / \sum_i w_i^2`.
 
     References
@@ -205,34 +237,39 @@ class DensityLikelihood(_Likelihood):
         bounds: np.ndarray | None = None,
     ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
-        weights = _in_units(X, sample_weight)
-        self._numeric, self._log_mass = columns.is_numeric, np.log(mass_of_others(weights))
-        self._mix_with(X, columns, weights, bounds)
+        weights = _scaled_weights(X, sample_weight)
+        self._is_numeric = columns.is_numeric
+        # The logarithm of the sum over j != i of w_j, for each row i.
+        self._log_mass = np.log(leave_one_out_mass(weights))
+        self._set_background(X, columns, weights, bounds)
         self._sums = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
         self.in_linear_time = self._sums.in_linear_time
 
     def _log_density(self, bandwidth, eval_gradient):
+        """Return the log-densities (n_samples,) of rows by all others, and their vjp."""
         log_sums, vjp_of_sums = self._sums(bandwidth, eval_gradient)
-        widths = np.where(self._numeric, bandwidth, 1.0)
+        # Each kernel of a number is divided by its bandwidth, so that its integral is 1.
+        divisors = np.where(self._is_numeric, bandwidth, 1.0)
 
         def vjp(slopes):
-            return vjp_of_sums(slopes) - slopes.sum() * self._numeric / widths
+            return vjp_of_sums(slopes) - slopes.sum() * self._is_numeric / divisors
 
-        return log_sums - self._log_mass - np.log(widths).sum(), vjp
+        return log_sums - self._log_mass - np.log(divisors).sum(), vjp
 
 
 class ConditionalLikelihood(_Likelihood):
     r"""Mean log-density of the targets given the features, each estimated from all other rows.
 
-    This is the criterion by which :class:`~sklearn_attention.ConditionalKernelDensity` chooses
-    bandwidths.
+    This is the criterion with which :class:`~sklearn_attention.ConditionalKernelDensity`
+    chooses bandwidths.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log\Big( \frac{n}{n + 1}
               \frac{\sum_{j \ne i} w_j K(x_i, x_j)\, K_g(y_i - y_j)}
                    {\sum_{j \ne i} w_j K(x_i, x_j)} + \frac{1}{n + 1} g(y_i)\Big)
 
-    With the background :math:`g` of :class:`DensityLikelihood` for the targets, whatever the
-    features, so that no single row with a target unlike its neighbours' decides.
+    The background :math:`g` is that of :class:`DensityLikelihood` for the targets. It does not
+    depend on the features. It keeps a single row from deciding the bandwidths whose target is
+    far from those of its neighbours.
 
     Parameters
     ----------
@@ -243,7 +280,7 @@ class ConditionalLikelihood(_Likelihood):
     kernel : Kernel
         Compares the numeric columns of rows, all at once; positive, and with gradients.
     target_kernel : SmoothingKernel
-        Spreads the targets.
+        :math:`K_g`, which compares the targets.
     columns, sample_weight
         As for :class:`DensityLikelihood`.
 
@@ -281,33 +318,48 @@ class ConditionalLikelihood(_Likelihood):
         sample_weight: np.ndarray | None = None,
     ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
-        weights = _in_units(X, sample_weight)
-        self._mix_with(y[:, None], Columns.numbers(1), weights)
-        self._given = _LogSums(X, kernel, columns, weights, table=_plain_table)
-        numeric = len(columns.numeric)
-        features = [("features", kernel, list(range(numeric)))] if numeric else []
-        joint = ProductKernel([*features, ("target", target_kernel, [numeric])])
-        rows, columns = np.column_stack([X, y]), columns + Columns.numbers(1)
-        self._joint = _LogSums(rows, joint, columns, weights, table=_plain_table)
+        weights = _scaled_weights(X, sample_weight)
+        self._set_background(y[:, None], Columns.numbers(1), weights)
+        # Sums of K(x_i, x_j), the denominator.
+        self._feature_sums = _LogSums(X, kernel, columns, weights, table=_unnormalized_table)
+        # Sums of K(x_i, x_j) K_g(y_i - y_j), the numerator. The target is the last column.
+        n_numeric = len(columns.numeric)
+        groups = [("features", kernel, list(range(n_numeric)))] if n_numeric else []
+        joint_kernel = ProductKernel([*groups, ("target", target_kernel, [n_numeric])])
+        self._joint_sums = _LogSums(
+            np.column_stack([X, y]),
+            joint_kernel,
+            columns + Columns.numbers(1),
+            weights,
+            table=_unnormalized_table,
+        )
 
     def _log_density(self, bandwidth, eval_gradient):
-        log_joint, vjp_of_joint = self._joint(bandwidth, eval_gradient)
-        log_given, vjp_of_given = self._given(bandwidth[:-1], eval_gradient)
-        with np.errstate(invalid="ignore"):  # rows that no other reaches
-            log_density = log_joint - log_given - np.log(bandwidth[-1])
+        """Return the log-densities (n_samples,) of targets given features, and their vjp.
+
+        The last entry of the bandwidth is that of the target.
+        """
+        log_joint, vjp_of_joint = self._joint_sums(bandwidth, eval_gradient)
+        log_features, vjp_of_features = self._feature_sums(bandwidth[:-1], eval_gradient)
+        # Both sums are -inf, and their difference is NaN, if no other row has similar features.
+        with np.errstate(invalid="ignore"):
+            log_density = log_joint - log_features - np.log(bandwidth[-1])
 
         def vjp(slopes):
-            of_divisor = np.append(vjp_of_given(slopes), slopes.sum() / bandwidth[-1])
-            return vjp_of_joint(slopes) - of_divisor
+            denominator_gradient = np.append(
+                vjp_of_features(slopes), slopes.sum() / bandwidth[-1]
+            )
+            return vjp_of_joint(slopes) - denominator_gradient
 
         return log_density, vjp
 
 
-def _in_units(X, sample_weight):
-    """Return the weights of rows, 1 by default, in units of about the largest."""
+def _scaled_weights(X, sample_weight):
+    """Return the weights of rows, 1 by default, such that the largest is from 1 to 2."""
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     return weights / weight_unit(weights)
 
 
-def _plain_table(kind, n_levels, lam):
+def _unnormalized_table(kind, n_levels, lam):
+    """Return the `level_table` of a kernel whose values at a level need not sum to 1."""
     return level_table(kind, n_levels, lam, normalized=False)

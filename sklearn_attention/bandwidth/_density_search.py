@@ -1,4 +1,13 @@
-"""The bandwidths of all features, and of a target, that describe the rows best."""
+"""Searches for the bandwidths of a density, or of a conditional density, by likelihood.
+
+The criterion is the leave-one-out likelihood of `_density`. In a search, numeric columns are
+centered and divided by their unit, a robust standard deviation, and bandwidths are in this
+unit. A point is a vector of the logarithms of these bandwidths, and, for categories, of lambdas
+divided by their largest value.
+
+A column is integrated if the density integrates to 1 over it. The features of a conditional
+density, which it is conditional on, are not integrated.
+"""
 
 import math
 from copy import copy
@@ -13,51 +22,53 @@ from scipy.stats.qmc import Halton
 from .._column_stats import order_columns
 from .._columns import CONSTANT, Columns
 from ..kernels._numerics import LARGEST
-from ._background import NORMAL_BULK, bulk, reflections
+from ._background import NORMAL_QUANTILE_RANGE, center_and_scale, reflections
 from ._density import ConditionalLikelihood, DensityLikelihood
 from ._minimize import STEP, WIDE_STEP, descend, minimize_scale
+from ._samples import Sample, optimal_rate_factor
 from ._search import (
     MAX_SEARCH_ROWS,
     MIN_LEVEL_WEIGHT,
     BandwidthChoice,
     BandwidthRule,
-    Sample,
     Trials,
     canonical_ratio,
-    narrower,
     search_range,
 )
 
-# Before the descents so many common scales of all features are tried, and as many points around
-# a rule of thumb, up to this logarithm away from it; descents start from the best of each.
-_N_TRIED, _AROUND = 16, 1.5
+# Number of common bandwidths of all columns that are tried before the descents, and number of
+# points around a rule of thumb, of which the logarithms differ from the rule by at most the
+# second number. Descents start from the best of each.
+_N_TRIED, _MAX_LOG_RATIO = 16, 1.5
 # Steps of the descents from several starts; a last descent goes on from the best point. Fits of
 # 24 sets of 250 to 300 rows take 0.89 of the time of full descents, and 0.65 with 32 features;
 # the mean log-density of new rows is the same to 2e-4.
 _FIRST_STEPS = 8
-# If there are more rows, so many of them choose where the descent of all rows starts. Fits of
-# 28 sets of 600 to 1500 rows take 0.64 of the time; the mean log-density of new rows is the
-# same to 4e-5.
+# If there are more rows than this, that many of them choose where the descent of all rows
+# starts. Fits of 28 sets of 600 to 1500 rows take 0.64 of the time; the mean log-density of new
+# rows is the same to 4e-5.
 _FIRST_ROWS = 300
-# More rows than this are sampled even where the criterion takes linear time.
+# Maximum number of rows of the sample if the criterion takes linear time.
 MAX_LINE_ROWS = 100_000
-# A number is a point mass if so many rows share it, and so many times as many as share the next
-# smaller and larger ones. A search leaves these rows out if as many other rows remain.
+# A number is a point mass if at least _MIN_COPIES rows share it, and _TIMES_NEIGHBORS times as
+# many as share the next smaller or the next larger number. A search leaves these rows out if at
+# least _MIN_REMAINING other rows remain.
 _MIN_COPIES, _TIMES_NEIGHBORS, _MIN_REMAINING = 10, 5, 10
-# If the background describes a larger share of the rows than this, bandwidths mean nothing. It
-# is 0 to 0.15 in ten columns, also with tails of t(2), and nearly 1 beyond what rows can tell.
+# If the background describes a larger fraction of the rows than this, bandwidths mean nothing.
+# The fraction is 0 to 0.15 in ten columns, also with tails of t(2), and nearly 1 in more
+# columns than the number of rows allows.
 _MAX_BACKGROUND = 0.5
-# Between two bounds Gaussian bandwidths end at this share of the range: up to there, mirror
-# images of mirror images, which criteria do without, have no mass.
-_WIDEST = 0.2
+# Between two bounds, the largest Gaussian bandwidth is this fraction of the range. Up to there,
+# mirror images of mirror images have no mass, and criteria leave them out.
+_MAX_BOUNDED_BANDWIDTH = 0.2
 
 
 @dataclass(frozen=True)
 class DensitySearch(BandwidthRule):
-    """The bandwidths of all features whose density estimate is best by leave-one-out.
+    """The bandwidths of all features whose density estimate has the largest likelihood.
 
     A criterion of linear time is computed on a grid, which is refined in its valleys. Otherwise
-    common scales of all features come first, then L-BFGS-B from the best of them, over the
+    common bandwidths of all features come first, then L-BFGS-B from the best of them, over the
     logarithms of the bandwidths with exact gradients, then Powell's method for kernels of
     bounded support. The best of all bandwidths tried is returned.
     """
@@ -65,17 +76,32 @@ class DensitySearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
-        make = partial(DensityLikelihood, kernel=kernel, columns=rows.columns)
+        """Return the BandwidthChoice for Rows, each of whose numeric columns has the kernel."""
+        make_criterion = partial(DensityLikelihood, kernel=kernel, columns=rows.columns)
         kernels = [kernel] * rows.X.shape[1]
-        return _Search(rows, make, kernels, observe).run()
+        all_columns = np.ones(len(kernels), dtype=bool)
+        search = _LikelihoodSearch(
+            rows, make_criterion, kernels, observe, is_integrated=all_columns
+        )
+        return search.run()
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionalSearch(BandwidthRule):
-    """The bandwidths of features and target, together, whose conditional density is best.
+    """The bandwidths of features and target whose conditional density has the best likelihood.
 
-    A bandwidth that is not None is fixed. Equal residuals are due to rounding, so that they
-    have no point masses.
+    They are searched together.
+
+    Parameters
+    ----------
+    target_kernel : SmoothingKernel
+    bandwidth : ndarray of shape (n_features,), default=None
+        Bandwidth of the features if it is fixed.
+    target_bandwidth : float, default=None
+        Bandwidth of the target if it is fixed.
+    has_masses : bool, default=True
+        Whether a target that many rows share is a point mass. It is none if targets are
+        residuals, which are equal only after rounding.
     """
 
     target_kernel: Any
@@ -85,261 +111,351 @@ class ConditionalSearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
-        kernels = [kernel] * rows.X.shape[1] + [self.target_kernel]
-        fixed = np.full(len(kernels), np.nan)
-        fixed[:-1] = np.nan if self.bandwidth is None else self.bandwidth
-        fixed[-1] = np.nan if self.target_bandwidth is None else self.target_bandwidth
+        """Return the BandwidthChoice for Rows with one target, whose bandwidth comes last.
 
-        def make(Z, sample_weight, bounds):
-            return ConditionalLikelihood(
-                Z[:, :-1],
-                Z[:, -1],
-                kernel,
-                self.target_kernel,
-                columns=rows.columns,
-                sample_weight=sample_weight,
-            )
-
-        joint = replace(
+        The kernel compares the numeric features.
+        """
+        # The target is the last column of a table with the features.
+        joint_rows = replace(
             rows,
             X=np.column_stack([rows.X, rows.values]),
             values=None,
             columns=rows.columns + Columns.numbers(1),
             describe=lambda column, value: ("the target", value),
         )
-        options = {"volume": slice(-1, None), "has_masses": self.has_masses}
-        return _Search(joint, make, kernels, observe, fixed, **options).run()
+        kernels = [kernel] * rows.X.shape[1] + [self.target_kernel]
+        fixed = np.full(len(kernels), np.nan)
+        fixed[:-1] = np.nan if self.bandwidth is None else self.bandwidth
+        fixed[-1] = np.nan if self.target_bandwidth is None else self.target_bandwidth
+        is_integrated = np.arange(len(kernels)) == len(kernels) - 1
+
+        def make_criterion(X, sample_weight, bounds):
+            return ConditionalLikelihood(
+                X[:, :-1],
+                X[:, -1],
+                kernel,
+                self.target_kernel,
+                columns=rows.columns,
+                sample_weight=sample_weight,
+            )
+
+        search = _LikelihoodSearch(
+            joint_rows,
+            make_criterion,
+            kernels,
+            observe,
+            is_integrated=is_integrated,
+            fixed=fixed,
+            has_masses=self.has_masses,
+        )
+        return search.run()
 
 
-def point_masses(X, columns, has_volume=None):
-    """Find numbers that many rows share, in columns along which the density has a volume.
+def point_masses(X, columns, is_integrated=None):
+    """Find numbers that many rows share, in integrated columns.
 
-    Returns True (n,) for rows without such a number, or for all rows if too few are, and a list
-    of column, number and share of the rows, one for each such number.
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_columns)
+    columns : Columns
+    is_integrated : ndarray of bool of shape (n_columns,), default=None
+        True for integrated columns; None if all of them are.
+
+    Returns
+    -------
+    is_regular : ndarray of bool of shape (n_samples,)
+        True for rows without such a number, or for all rows if too few are without.
+    masses : list of (int, float, float)
+        Column, number and fraction of the rows for each such number.
     """
     # Leave-one-out describes each copy by the others, so that a few make bandwidths vanish.
     # Rounded values and counts have about as many copies as their neighbours.
-    is_mass, masses = np.zeros(len(X), dtype=bool), []
+    is_shared, masses = np.zeros(len(X), dtype=bool), []
     for j in columns.numeric:
-        if has_volume is not None and not has_volume[j]:
+        if is_integrated is not None and not is_integrated[j]:
             continue
-        values, group, counts = np.unique(X[:, j], return_inverse=True, return_counts=True)
-        around = np.pad(counts, 1, constant_values=1)
-        neighbors = np.maximum(around[:-2], around[2:])
-        is_shared = counts >= np.maximum(_TIMES_NEIGHBORS * neighbors, _MIN_COPIES)
-        is_shared &= len(values) > 1
-        is_mass |= is_shared[group]
-        masses += [(j, values[k], counts[k] / len(X)) for k in np.flatnonzero(is_shared)]
-    has_enough = (~is_mass).sum() >= _MIN_REMAINING
-    return ~is_mass if has_enough else np.ones_like(is_mass), masses
+        values, position, counts = np.unique(X[:, j], return_inverse=True, return_counts=True)
+        padded = np.pad(counts, 1, constant_values=1)
+        neighbors = np.maximum(padded[:-2], padded[2:])
+        is_mass = counts >= np.maximum(_TIMES_NEIGHBORS * neighbors, _MIN_COPIES)
+        is_mass &= len(values) > 1
+        is_shared |= is_mass[position]
+        masses += [(j, values[k], counts[k] / len(X)) for k in np.flatnonzero(is_mass)]
+    has_enough = (~is_shared).sum() >= _MIN_REMAINING
+    return ~is_shared if has_enough else np.ones_like(is_shared), masses
 
 
-class _Search:
-    """Descends over the logarithms of bandwidths and the shares of lambdas.
+class _LikelihoodSearch:
+    """A search for the bandwidths with the largest leave-one-out likelihood.
 
-    `make(rows, sample_weight=, bounds=)` returns the criterion as a function of the bandwidth;
-    `fixed` has fixed bandwidths, else NaN; along the columns of `volume` the density has a
-    volume.
+    Parameters
+    ----------
+    rows : Rows
+    make_criterion : callable
+        ``make_criterion(X, sample_weight=..., bounds=...)`` returns the likelihood as a
+        function of the bandwidth.
+    kernels : list of Kernel
+        The kernel of each column.
+    observe : callable or None
+    is_integrated : ndarray of bool of shape (n_columns,)
+        True for integrated columns.
+    fixed : ndarray of shape (n_columns,), default=None
+        Bandwidths that are not searched, NaN where they are.
+    has_masses : bool, default=True
+        Whether numbers that many rows share are point masses.
     """
 
     def __init__(
-        self, rows, make, kernels, observe, fixed=None, *, volume=slice(None), has_masses=True
+        self,
+        rows,
+        make_criterion,
+        kernels,
+        observe,
+        *,
+        is_integrated,
+        fixed=None,
+        has_masses=True,
     ):
-        self.make = make
-        self.rows, self.columns, self.is_numeric = rows, rows.columns, rows.columns.is_numeric
-        self.describe = rows.describe or (lambda column, value: (f"column {column}", value))
-        self.fixed = np.full(len(kernels), np.nan) if fixed is None else fixed
-        self.fixed = np.where(np.array(self.columns.kinds) == CONSTANT, 1.0, self.fixed)
-        self.ratio = np.array([canonical_ratio(kernel) for kernel in kernels])
-        self.is_rough = any(math.isfinite(kernel.support) for kernel in kernels)
-        self.trials = Trials("likelihood", rows, observe)
-        self.sample = sample = Sample("likelihood", rows, MAX_LINE_ROWS)
-        center, scale = bulk(sample.X, self.columns, sample.sample_weight)
-        self.background = np.array([center, scale])
-        # In units of the spread of most rows, and from their middle, nothing is rounded off.
-        self.spread = np.where(self.is_numeric, 2 * scale / NORMAL_BULK, 1.0)
-        self.has_volume = np.zeros(len(kernels), dtype=bool)
-        self.has_volume[volume] = True
-        self.log_volume = np.log(self.spread[volume]).sum()
-        self.bounds, n_images = None, 1
+        n_columns = len(kernels)
+        self._rows, self._columns = rows, rows.columns
+        self._is_numeric = rows.columns.is_numeric
+        self._make_criterion = make_criterion
+        self._describe = rows.describe or (lambda column, value: (f"column {column}", value))
+        # Constant columns have the fixed bandwidth 1.
+        fixed = np.full(n_columns, np.nan) if fixed is None else fixed
+        self._fixed = np.where(np.array(rows.columns.kinds) == CONSTANT, 1.0, fixed)
+        self._is_searched = np.isnan(self._fixed)
+        self._is_integrated = is_integrated
+        self._ratios = np.array([canonical_ratio(kernel) for kernel in kernels])
+        self._has_kinks = any(math.isfinite(kernel.support) for kernel in kernels)
+        self._trials = Trials("likelihood", rows, observe)
+        # 1. Choose center and unit of each column by most of the rows, so that neither an
+        # offset nor outliers cost digits.
+        self._sample = sample = Sample("likelihood", rows, MAX_LINE_ROWS)
+        center, scale = center_and_scale(sample.X, self._columns, sample.sample_weight)
+        self._background = np.array([center, scale])
+        self._unit = np.where(self._is_numeric, 2 * scale / NORMAL_QUANTILE_RANGE, 1.0)
+        # In units, log-densities are larger by this number.
+        self._log_volume = np.log(self._unit[is_integrated]).sum()
+        self._bounds, n_images = None, 1
         if rows.bounds is not None:
-            self.bounds = (rows.bounds - center[:, None]) / self.spread[:, None]
-            n_images = len(list(reflections(sample.X[:1], self.bounds)))
-        weights = None if sample.sample_weight is None else sample.sample_weight[:2]
-        two_rows = self._in_spreads(sample.X[:2])
-        of_two_rows = make(two_rows, sample_weight=weights, bounds=self.bounds)
-        # So many rows that pairs with all images take no longer than without images.
-        max_rows = int(MAX_SEARCH_ROWS / math.sqrt(n_images))
-        sample.limit(MAX_LINE_ROWS if of_two_rows.in_linear_time else max_rows)
-        self.masses, self.without = [], False
+            self._bounds = (rows.bounds - center[:, None]) / self._unit[:, None]
+            n_images = len(list(reflections(sample.X[:1], self._bounds)))
+        # 2. Limit the number of rows, and leave those with point masses out.
+        sample.limit(self._max_rows(n_images))
+        self._masses, self._is_without_masses = [], False
         if has_masses:
-            is_apart, self.masses = point_masses(sample.X, self.columns, self.has_volume)
-            self.without = not is_apart.all()
-            sample.take(is_apart)
-        sample.X = self._in_spreads(sample.X)
-        self.criterion = self._criterion_of(sample)
-        self.low, self.high = self._range()
-        # Lambdas are shares of the largest; that of a single level is 0.
-        self.unit = np.where(self.is_numeric | (self.high == 0), 1.0, self.high)
+            is_regular, self._masses = point_masses(sample.X, self._columns, is_integrated)
+            self._is_without_masses = not is_regular.all()
+            sample.take(is_regular)
+        sample.X = self._in_units(sample.X)
+        self._criterion = self._criterion_of(sample)
+        self._low, self._high = self._range()
+        # Lambdas of a point are divided by these; that of a single level is 0.
+        self._max_lambda = np.where(self._is_numeric | (self._high == 0), 1.0, self._high)
 
     def run(self):
-        with self.trials:
-            if self.criterion.in_linear_time:
-                self._along_line()
+        """Search, and return the BandwidthChoice."""
+        with self._trials:
+            if self._criterion.in_linear_time:
+                self._search_on_grid()
             else:
-                self._descend()
-        best = self.trials.best
-        rescaled = self.sample.rescale_to_all_rows(best)
-        bandwidth = np.where(np.isnan(self.fixed), rescaled, best) * self.spread
-        score = -self.trials.value - self.log_volume
+                self._search_by_descents()
+        best = self._trials.best
+        rescaled = self._sample.rescale_to_all_rows(best)
+        bandwidth = np.where(self._is_searched, rescaled, best) * self._unit
+        score = -self._trials.value - self._log_volume
         return BandwidthChoice(
-            bandwidth, score, warnings=self._warnings(best), background=self.background
+            bandwidth, score, warnings=self._warnings(best), background=self._background
         )
 
-    def _criterion_of(self, sample):
-        return self.make(sample.X, sample_weight=sample.sample_weight, bounds=self.bounds)
+    def _max_rows(self, n_images):
+        """Return the number of rows, with `n_images` images each, that a search can afford."""
+        weights = self._sample.sample_weight
+        criterion_of_two_rows = self._make_criterion(
+            self._in_units(self._sample.X[:2]),
+            sample_weight=None if weights is None else weights[:2],
+            bounds=self._bounds,
+        )
+        if criterion_of_two_rows.in_linear_time:
+            return MAX_LINE_ROWS
+        # The time is in proportion to the number of pairs with images.
+        return int(MAX_SEARCH_ROWS / math.sqrt(n_images))
 
-    def _in_spreads(self, X):
-        # Where rows are further from most others, their squares are numbers still.
+    def _criterion_of(self, sample):
+        return self._make_criterion(
+            sample.X, sample_weight=sample.sample_weight, bounds=self._bounds
+        )
+
+    def _in_units(self, X):
+        # Numbers are limited, so that their squares are finite also for rows that are extremely
+        # far from all others.
         with np.errstate(over="ignore"):
-            return ((X - self.background[0]) / self.spread).clip(-LARGEST, LARGEST)
+            return ((X - self._background[0]) / self._unit).clip(-LARGEST, LARGEST)
 
     def _range(self):
-        """Return the smallest and the largest bandwidths and lambdas worth trying."""
-        high = self.columns.highest_lam
+        """Return the smallest and the largest bandwidths (n_columns,) to try, with lambdas."""
+        high = self._columns.highest_lam
         low = MIN_LEVEL_WEIGHT * high
-        for j in self.columns.numeric:
-            column, ratio = self.sample.X[:, [j]], self.ratio[j]
+        for j in self._columns.numeric:
+            column, ratio = self._sample.X[:, [j]], self._ratios[j]
             low[j], high[j] = search_range(
-                column, ratio, of_density=True, has_volume=self.has_volume[j]
+                column, ratio, of_density=True, is_integrated=self._is_integrated[j]
             )
-            if self.bounds is not None:
-                high[j] = min(high[j], _WIDEST * ratio * np.ptp(self.bounds[j]))
+            if self._bounds is not None:
+                extent = np.ptp(self._bounds[j])
+                high[j] = min(high[j], _MAX_BOUNDED_BANDWIDTH * ratio * extent)
                 low[j] = min(low[j], high[j])
-        is_fixed = ~np.isnan(self.fixed)
-        low[is_fixed] = high[is_fixed] = (self.fixed / self.spread)[is_fixed]
+        is_fixed = ~self._is_searched
+        low[is_fixed] = high[is_fixed] = (self._fixed / self._unit)[is_fixed]
         return low, high
 
     def _evaluate(self, bandwidth, eval_gradient=False):
-        """Compute the function to minimise, at scaled bandwidths, and its gradient or zeros."""
-        result = self.criterion(bandwidth, eval_gradient)
+        """Compute minus the likelihood at a bandwidth in units, and its gradient or zeros.
+
+        The trial is stored, and reported in the units of the data.
+        """
+        result = self._criterion(bandwidth, eval_gradient)
         value, gradient = result if eval_gradient else (result, np.zeros(len(bandwidth)))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             value, gradient = -np.inf, np.zeros(len(bandwidth))
-        self.trials.add(-value, bandwidth)
-        self.trials.report(value - self.log_volume, bandwidth * self.spread)
+        self._trials.add(-value, bandwidth)
+        self._trials.report(value - self._log_volume, bandwidth * self._unit)
         return -value, -gradient
 
-    def _along_line(self):
-        step = STEP if len(self.sample) <= MAX_SEARCH_ROWS else WIDE_STEP
+    def _search_on_grid(self):
+        """Search the bandwidth of a single numeric column."""
         minimize_scale(
             lambda scales: [self._evaluate(scale)[0] for scale in scales[:, None]],
-            self.low[0],
-            self.high[0],
-            step=step,
+            self._low[0],
+            self._high[0],
+            step=STEP if len(self._sample) <= MAX_SEARCH_ROWS else WIDE_STEP,
         )
 
-    def _descend(self):
-        bounds = np.column_stack([self._point(self.low), self._point(self.high)])
+    def _search_by_descents(self):
+        """Search all bandwidths by descents from several starts, then from the best point."""
+        bounds = np.column_stack([self._to_point(self._low), self._to_point(self._high)])
 
         def objective(point):
-            bandwidth = self._bandwidth(point)
+            bandwidth = self._to_bandwidth(point)
             value, gradient = self._evaluate(bandwidth, eval_gradient=True)
-            return value, gradient * np.where(self.is_numeric, bandwidth, self.unit)
+            # By the chain rule: these are the derivatives of the bandwidth along the point.
+            return value, gradient * np.where(self._is_numeric, bandwidth, self._max_lambda)
 
-        # Logarithms of densities have size 1.
+        # The likelihood is a mean of logarithms, whose size is 1.
         starts = self._starts()
-        for start in starts if len(starts) > 1 else []:
-            descend(objective, self._point(start), bounds, size=1.0, n_steps=_FIRST_STEPS)
-        start = starts[0] if self.trials.best is None else self.trials.best
-        descend(objective, self._point(start), bounds, size=1.0)
-        # A kernel of bounded support makes a criterion with kinks and steps, which a descent by
-        # gradients takes for the bottom: there Powell's method goes on.
-        if self.is_rough and self.trials.best is not None:
+        if len(starts) > 1:
+            for start in starts:
+                point = self._to_point(start)
+                descend(objective, point, bounds, size=1.0, n_steps=_FIRST_STEPS)
+        start = starts[0] if self._trials.best is None else self._trials.best
+        descend(objective, self._to_point(start), bounds, size=1.0)
+        # A kernel of bounded support makes a criterion with kinks and steps, at which a descent
+        # by gradients ends. Powell's method, without gradients, goes on from there.
+        if self._has_kinks and self._trials.best is not None:
             minimize(
-                lambda point: self._evaluate(self._bandwidth(point))[0],
-                self._point(self.trials.best),
+                lambda point: self._evaluate(self._to_bandwidth(point))[0],
+                self._to_point(self._trials.best),
                 method="Powell",
                 bounds=bounds,
                 options={"xtol": 1e-2, "ftol": 1e-6},
             )
 
     def _starts(self):
-        """Return bandwidths to descend from.
+        """Return a list of bandwidths from which descents start.
 
-        They are the rule; a mixture, half way between the rule and no influence, since for a
-        feature that does not matter to a target other starts are far from there; the best
-        common scale; the best of points spread around the rule. Of many rows they are what is
-        best for some of them.
+        With few rows they are: the rule of thumb; the geometric means of the rule and of the
+        largest bandwidths, since for a feature on which the target does not depend other starts
+        are too small; the best common bandwidth; and the best of points around the rule. With
+        many rows the only one is the best bandwidth of a subset.
         """
-        rate = 1 / (self.is_numeric.sum() + 4)
-        lam = self.high * len(self.sample) ** (-2 * rate)
+        n_rows, rate = len(self._sample), 1 / (self._is_numeric.sum() + 4)
+        lambdas = self._high * n_rows ** (-2 * rate)
+        rule = self._limited(self._ratios * n_rows**-rate, lambdas)
+        wide = self._limited(np.sqrt(rule * self._high), lambdas)
+        if n_rows > _FIRST_ROWS:
+            # A feature that does not matter to a few rows may matter to all, so that it starts
+            # where it has some effect.
+            return [np.minimum(self._best_of_subset(), wide)]
+        starts = [rule, wide]
+        for candidates in (self._common_candidates(lambdas), self._candidates_around(rule)):
+            if candidates:
+                starts.append(min(candidates, key=lambda h: self._evaluate(h)[0]))
+        return starts
 
-        def bounded(scale, lam=lam):
-            return np.clip(np.where(self.is_numeric, scale, lam), self.low, self.high)
+    def _limited(self, bandwidths, lambdas):
+        """Return bandwidths of numeric columns and lambdas of others, within their range."""
+        return np.clip(np.where(self._is_numeric, bandwidths, lambdas), self._low, self._high)
 
-        rule = bounded(self.ratio * len(self.sample) ** -rate)
-        mixture = bounded(np.sqrt(rule * self.high))
-        if len(self.sample) > _FIRST_ROWS:
-            # What does not matter to a few rows may matter to all, and is looked at again.
-            return [np.minimum(self._best_for_few_rows(), mixture)]
-        tried = []
-        if self.is_numeric.any():
-            ends = self.low[self.is_numeric].min(), self.high[self.is_numeric].max()
-            tried.append([bounded(scale) for scale in np.geomspace(*ends, _N_TRIED)])
-        free = np.isnan(self.fixed)
-        if free.sum() > 1:
-            # The order of the columns must not matter.
-            order = np.flatnonzero(free)[order_columns(self.sample.X[:, free], self.sample.X)]
-            shares = np.full((_N_TRIED, len(rule)), 0.5)
-            shares[:, order] = Halton(len(order), scramble=False).random(_N_TRIED + 1)[1:]
-            around = rule * np.exp(_AROUND * (2 * shares - 1))
-            tried.append(list(map(bounded, around, shares * self.high)))
-        best = [min(points, key=lambda point: self._evaluate(point)[0]) for points in tried]
-        return [rule, mixture, *best]
+    def _common_candidates(self, lambdas):
+        """Return a list of bandwidths that are equal in all numeric columns."""
+        if not self._is_numeric.any():
+            return []
+        ends = self._low[self._is_numeric].min(), self._high[self._is_numeric].max()
+        return [self._limited(h, lambdas) for h in np.geomspace(*ends, _N_TRIED)]
 
-    def _best_for_few_rows(self):
-        """Return the best bandwidths for some of the rows, as narrow as all rows need them."""
-        search, sample = copy(self), copy(self.sample)
-        # They are spread over the distances from the middle: the same in any order of rows.
+    def _candidates_around(self, rule):
+        """Return a list of bandwidths around a rule of thumb, if several are searched."""
+        is_searched = self._is_searched
+        if is_searched.sum() < 2:
+            return []
+        # Columns are ordered by their moments, so that the order in X does not matter.
+        order = order_columns(self._sample.X[:, is_searched], self._sample.X)
+        order = np.flatnonzero(is_searched)[order]
+        # Points fill the cube [0, 1]^n evenly. The first one of the sequence, which is 0, is
+        # skipped.
+        points = np.full((_N_TRIED, len(rule)), 0.5)
+        points[:, order] = Halton(len(order), scramble=False).random(_N_TRIED + 1)[1:]
+        bandwidths = rule * np.exp(_MAX_LOG_RATIO * (2 * points - 1))
+        return list(map(self._limited, bandwidths, points * self._high))
+
+    def _best_of_subset(self):
+        """Return the best bandwidths of a subset of the rows, rescaled to the sample."""
+        search, sample = copy(self), copy(self._sample)
+        # Rows are sorted by their distances from the center and taken at regular steps, so that
+        # the order of the rows does not matter.
         Z = sample.X
-        distances = np.square(Z[:, self.is_numeric]).sum(axis=1)
-        order = np.lexsort([*Z[:, self.columns.categorical].T, distances])
+        distances = np.square(Z[:, self._is_numeric]).sum(axis=1)
+        order = np.lexsort([*Z[:, self._columns.categorical].T, distances])
         sample.take(order[np.linspace(0, len(order) - 1, _FIRST_ROWS).astype(int)])
-        search.sample, search.trials = sample, Trials("likelihood", self.rows)
-        search.criterion = self._criterion_of(sample)
-        with search.trials:
-            search._descend()
-        factor = narrower(len(self.sample) / _FIRST_ROWS, self.is_numeric.sum())
-        best = search.trials.best * np.where(self.is_numeric, factor, factor**2)
-        return np.clip(best, self.low, self.high)
+        search._sample, search._trials = sample, Trials("likelihood", self._rows)
+        search._criterion = self._criterion_of(sample)
+        with search._trials:
+            search._search_by_descents()
+        n_ratio = len(self._sample) / _FIRST_ROWS
+        factor = optimal_rate_factor(n_ratio, self._is_numeric.sum())
+        best = search._trials.best * np.where(self._is_numeric, factor, factor**2)
+        return np.clip(best, self._low, self._high)
 
-    def _point(self, bandwidth):
-        logs = np.log(np.where(self.is_numeric, bandwidth, 1.0))
-        return np.where(self.is_numeric, logs, bandwidth / self.unit)
+    def _to_point(self, bandwidth):
+        """Return the point (n_columns,) of a bandwidth in units."""
+        logs = np.log(np.where(self._is_numeric, bandwidth, 1.0))
+        return np.where(self._is_numeric, logs, bandwidth / self._max_lambda)
 
-    def _bandwidth(self, point):
-        scales = np.exp(np.where(self.is_numeric, point, 0.0))
-        values = np.where(self.is_numeric, scales, point * self.unit)
-        return np.clip(values, self.low, self.high)
+    def _to_bandwidth(self, point):
+        """Return the bandwidth in units of a point, within the range."""
+        bandwidths = np.exp(np.where(self._is_numeric, point, 0.0))
+        bandwidths = np.where(self._is_numeric, bandwidths, point * self._max_lambda)
+        return np.clip(bandwidths, self._low, self._high)
 
     def _warnings(self, bandwidth):
-        X, n = self.sample.X, len(self.sample)
-        share = self.criterion.background_weight(bandwidth)
-        if share > _MAX_BACKGROUND and not self.trials.ended:
+        """Return a list of at most one warning about the best bandwidth, in units."""
+        X, n = self._sample.X, len(self._sample)
+        share = self._criterion.background_weight(bandwidth)
+        if share > _MAX_BACKGROUND and not self._trials.was_stopped:
             return [
                 f"bandwidth='likelihood': a wide background describes {share:.0%} of {n} rows "
                 f"better than all other rows do, which are no basis of a choice in "
-                f"{len(self.fixed)} columns. Pass fewer columns, more rows, or 'scott'."
+                f"{len(self._fixed)} columns. Pass fewer columns, more rows, or 'scott'."
             ]
-        if self.masses:
-            return [self._of_masses()]
-        at_floor = self.is_numeric & self.has_volume & np.isnan(self.fixed)
-        at_floor &= bandwidth < 1.05 * self.low
+        if self._masses:
+            return [self._mass_warning()]
+        at_floor = self._is_numeric & self._is_integrated & self._is_searched
+        at_floor &= bandwidth < 1.05 * self._low
         at_floor &= [len(np.unique(column)) < n for column in X.T]
         if not at_floor.any():
             return []
-        names = [self.describe(column, 0.0)[0] for column in np.flatnonzero(at_floor).tolist()]
+        names = [self._describe(column, 0.0)[0] for column in np.flatnonzero(at_floor).tolist()]
         return [
             f"bandwidth='likelihood' ended at its floor in {', '.join(names)}, where some of "
             f"{n} values repeat others exactly; a copy describes its original exactly, so the "
@@ -347,13 +463,16 @@ class _Search:
             "categories."
         ]
 
-    def _of_masses(self):
-        column, value, share = max(self.masses, key=lambda mass: mass[2])
-        column, value = self.describe(column, value)
-        more = f" or one of {len(self.masses) - 1} other shared values"
-        chosen = "was chosen without" if self.without else "has too few rows besides"
+    def _mass_warning(self):
+        """Return the warning about the point mass that most rows share."""
+        column, value, share = max(self._masses, key=lambda mass: mass[2])
+        column, value = self._describe(column, value)
+        more = ""
+        if len(self._masses) > 1:
+            more = f" or one of {len(self._masses) - 1} other shared values"
+        chosen = "was chosen without" if self._is_without_masses else "has too few rows besides"
         return (
             f"bandwidth='likelihood' {chosen} those that have the value {value:g} of {column}, "
-            f"which {share:.0%} of the rows share{more * (len(self.masses) > 1)}. A density "
-            "spreads such a point mass: keep its share apart, and fit the other rows alone."
+            f"which {share:.0%} of the rows share{more}. A density spreads such a point mass: "
+            "keep its share apart, and fit the other rows alone."
         )

@@ -1,4 +1,9 @@
-"""Bandwidths that reach to the k-th nearest neighbour."""
+"""Adaptive bandwidths: the distance of a query to its k-th nearest training row.
+
+Distances are computed in the numeric columns, each divided by its standard deviation.
+"""
+
+from abc import abstractmethod
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -10,40 +15,59 @@ from .._validation import check_positive
 from ..attention._leave_one_out import LeaveOneOut
 from ..kernels._numerics import ROUNDED_UP
 from ..kernels._product_kernel import mixed_kernel
-from ._criteria import SMOOTHER_CRITERIA, judge
+from ._criteria import SMOOTHER_CRITERIA, evaluate_criterion
+from ._samples import ValueSample
 from ._search import (
     MAX_KEYS,
     MAX_SEARCH_ROWS,
     BandwidthChoice,
     BandwidthRule,
     Trials,
-    ValueSample,
-    rate_lambdas,
+    rule_lambdas,
 )
 
-# Numbers of neighbours that are tried, at most.
-_N_CANDIDATES = 60
-# Where so many rows are at one place that the k-th neighbour is at distance 0, the bandwidth is
-# this share of the data's extent: it separates those rows from all others.
-_SAME_PLACE = 1e-6
+# Maximum number of candidates for the number of neighbours.
+_MAX_CANDIDATES = 60
+# Smallest distance, as a fraction of the extent of the data. If so many rows are equal that the
+# k-th neighbour is at distance 0, it separates these rows from all others.
+_MIN_DISTANCE = 1e-6
 
 
-class _ByNeighbors(BandwidthRule):
-    """Bandwidths that are the distance to a neighbour, in units of each feature's spread."""
+class _NeighborRule(BandwidthRule):
+    """Base class of the rules that choose the number of neighbours of an adaptive bandwidth."""
 
     def choose(self, rows, kernel, observe=None):
-        self._refuse(rows, kernel)
+        """Return the BandwidthChoice for Rows, with a number of neighbours.
+
+        Its `bandwidth` has the standard deviations of numeric columns, in which distances are
+        measured, and the lambdas of categories.
+        """
+        self._refuse_unsupported(rows, kernel)
         columns, weights = rows.columns, rows.sample_weight
-        # The unit of weights does not matter: rows with positive weight are counted.
+        # Lambdas do not depend on the unit of the weights, since rows of positive weight are
+        # counted.
         n_rows = len(rows.X) if weights is None else np.count_nonzero(weights)
-        lambdas = rate_lambdas(n_rows, columns)
+        lambdas = rule_lambdas(n_rows, columns)
         units = np.where(columns.is_numeric, feature_std(rows.X, weights), lambdas)
-        watch = None if observe is None else lambda value, k: observe(value, units, k)
+
+        def observe_neighbors(value, n_neighbors):
+            return observe(value, units, n_neighbors)
+
         mixed = mixed_kernel(kernel, columns, units)
-        n_neighbors, value = self._neighbors(rows, mixed, watch)
+        callback = None if observe is None else observe_neighbors
+        n_neighbors, value = self._choose_neighbors(rows, mixed, callback)
         return BandwidthChoice(units, value, n_neighbors=n_neighbors)
 
-    def _refuse(self, rows, kernel):
+    @abstractmethod
+    def _choose_neighbors(self, rows, kernel, observe):
+        """Return the number of neighbours, and the value of the criterion or None.
+
+        The kernel compares all columns. ``observe(value, n_neighbors)``, or None, is called for
+        each number that is tried.
+        """
+
+    def _refuse_unsupported(self, rows, kernel):
+        """Raise ValueError if rows or kernel have no adaptive bandwidth."""
         rows.refuse_gap()
         numeric = rows.columns.numeric
         if rows.values is None:
@@ -51,7 +75,7 @@ class _ByNeighbors(BandwidthRule):
                 f"bandwidth={self!r} is only for estimators that average targets, not for "
                 "densities: pass a number, or the name of a rule such as 'scott'."
             )
-        if rows.needs_several:
+        if rows.is_per_feature:
             raise ValueError(
                 f"per_feature=True has no meaning with bandwidth={self!r}, which is one "
                 "distance for all features, each divided by its standard deviation: pass "
@@ -71,7 +95,7 @@ class _ByNeighbors(BandwidthRule):
             )
 
 
-class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
+class AdaptiveBandwidth(_NeighborRule, BaseEstimator):
     r"""Bandwidth that is the distance of each query to its k-th nearest training row.
 
     Pass it as `bandwidth` to a smoother if rows are dense in some regions and sparse in others.
@@ -79,10 +103,11 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
 
     .. math:: h(x) = \lVert x - x_{(k)} \rVert
 
-    with :math:`x_{(k)}` the training row that is the :math:`k`-th nearest to the query, in
-    units of each feature's spread. It is small where rows are dense and large where they
-    are sparse, so that every average is over about as many rows. With a boxcar all
-    :math:`k` rows have the same weight, with other compact kernels the last has hardly any.
+    with :math:`x_{(k)}` the training row that is the :math:`k`-th nearest to the query, where
+    each feature is divided by its standard deviation. It is small where rows are dense and
+    large where they are sparse, so that every average is over about as many rows. With a boxcar
+    all :math:`k` rows have the same weight; with other compact kernels the last one has hardly
+    any.
 
     Parameters
     ----------
@@ -108,11 +133,12 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
     def __init__(self, n_neighbors: int = 10) -> None:
         self.n_neighbors = n_neighbors
 
-    def _neighbors(self, rows, kernel, observe):
+    def _choose_neighbors(self, rows, kernel, observe):
+        """Return the parameter `n_neighbors`, if there are so many rows, and None."""
         weights = rows.sample_weight
-        # Rows that searches leave out for an outlier are neighbours nevertheless.
-        all_count = weights is None or np.any(rows.has_outliers)
-        n_keys = len(rows.X) if all_count else np.count_nonzero(weights)
+        # Rows whose weight is 0 only because of an outlier are neighbours nevertheless.
+        are_all_neighbors = weights is None or np.any(rows.has_outliers)
+        n_keys = len(rows.X) if are_all_neighbors else np.count_nonzero(weights)
         n_neighbors = check_positive("n_neighbors", self.n_neighbors, integer=True)
         if n_neighbors > n_keys:
             raise ValueError(
@@ -122,10 +148,11 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
         return int(n_neighbors), None
 
 
-class NeighborSearch(_ByNeighbors):
-    """The number of neighbours whose adaptive bandwidth has the least leave-one-out error.
+class NeighborSearch(_NeighborRule):
+    """The number of neighbours with the smallest leave-one-out error.
 
-    At most half of the rows are tried, which are no neighbours of themselves; 2000 are scored.
+    At most `MAX_SEARCH_ROWS` rows are predicted. They are no neighbours of themselves. At most
+    half of the rows are neighbours.
     """
 
     searches = True
@@ -133,40 +160,46 @@ class NeighborSearch(_ByNeighbors):
     def __repr__(self):
         return "'knn-loo'"
 
-    def _neighbors(self, rows, kernel, observe):
-        sample = ValueSample("knn-loo", rows, MAX_KEYS, fewest=3)
+    def _choose_neighbors(self, rows, kernel, observe):
+        """Return the best number of neighbours, and its mean squared leave-one-out error."""
+        # 1. Choose candidates, up to half of the rows.
+        sample = ValueSample("knn-loo", rows, MAX_KEYS, min_rows=3)
+        max_neighbors = max(len(sample) // 2, 2)
+        candidates = np.geomspace(1, max_neighbors, _MAX_CANDIDATES).astype(int)
+        candidates = np.unique(candidates).tolist()
         left_out = LeaveOneOut(
             sample.X,
             sample.values,
             kernel,
-            bandwidth=sample.spread,
+            bandwidth=sample.std,
             sample_weight=sample.sample_weight,
             rows=sample.positions(MAX_SEARCH_ROWS),
             **rows.options,
         )
-        max_neighbors = max(len(sample) // 2, 2)
-        candidates = np.geomspace(1, max_neighbors, _N_CANDIDATES).astype(int)
-        candidates = np.unique(candidates).tolist()
+        # 2. Compute the distances of the predicted rows to their neighbours. The nearest one is
+        # the row itself.
         columns = rows.columns.numeric
-        Z = sample.X[:, columns] / sample.spread[columns]
-        # The row itself comes first, at no distance.
+        Z = sample.X[:, columns] / sample.std[columns]
         distances = neighbor_distances(Z[left_out.rows], Z, candidates[-1] + 1)[:, 1:]
+        # 3. Evaluate the candidates. Of equally good ones the largest is taken.
         with Trials("knn-loo", rows, observe) as trials:
             for k in candidates:
                 scores = left_out.scores(distances[None, :, k - 1])
-                error = judge("loo", scores, len(sample), sample.units.size)[0]
+                error = evaluate_criterion("loo", scores, len(sample), sample.units.size)[0]
                 trials.add(error, k, tie=-k)
-                trials.report(sample.in_units(error, "loo"), k)
-        return trials.best, sample.in_units(trials.value, "loo")
+                trials.report(sample.restore_criterion(error, "loo"), k)
+        return trials.best, sample.restore_criterion(trials.value, "loo")
 
 
 def neighbor_distances(queries, keys, n_neighbors):
-    """Return the distances of queries to their nearest keys, (n_queries, n_neighbors).
+    """Compute the distances of queries to their nearest keys, (n_queries, n_neighbors).
 
-    They are positive, even if rows are at one place.
+    They are in ascending order, and positive even if query and key are equal.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
-    is_usual = ~is_outlier(keys)
-    low = keys.min(axis=0, where=is_usual, initial=np.inf)
-    extent = np.linalg.norm(keys.max(axis=0, where=is_usual, initial=-np.inf) - low) or 1.0
-    return np.maximum(distances * ROUNDED_UP, _SAME_PLACE * extent)
+    is_typical = ~is_outlier(keys)  # outliers do not count in the extent
+    low = keys.min(axis=0, where=is_typical, initial=np.inf)
+    high = keys.max(axis=0, where=is_typical, initial=-np.inf)
+    extent = np.linalg.norm(high - low) or 1.0
+    # The factor keeps the k-th neighbour within the support of a compact kernel.
+    return np.maximum(distances * ROUNDED_UP, _MIN_DISTANCE * extent)

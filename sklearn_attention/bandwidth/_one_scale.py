@@ -1,4 +1,13 @@
-"""The bandwidth at which a criterion of the smoother is smallest."""
+"""The search for the bandwidth at which a criterion of the smoother is smallest.
+
+If all columns are numeric and share one scale, this module searches for it. The scale c is a
+factor on their standard deviations: column j has the bandwidth h_j = c std_j. `_per_feature`
+has the searches for several bandwidths and for lambdas.
+
+The criterion at a scale is computed from leave-one-out predictions of a sample, whose best
+bandwidth is rescaled to all rows. For polynomials, LeaveOneOut doubles the windows of rows that
+have too little weight in them: less than the weight of `LeaveOneOut.fewest` rows.
+"""
 
 from dataclasses import dataclass
 
@@ -11,9 +20,10 @@ from ..attention._leave_one_out import LeaveOneOut
 from ..attention._reduce import form_along
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
-from ._criteria import SMOOTHER_CRITERIA, judge, without_rounding
+from ._criteria import SMOOTHER_CRITERIA, evaluate_criterion, zero_rounding_errors
 from ._minimize import PRECISION, STEP, WIDE_STEP, minimize_scale
-from ._per_feature import search_bandwidths, search_several
+from ._per_feature import search_bandwidths, search_per_feature
+from ._samples import ValueSample, optimal_rate_factor
 from ._search import (
     MAX_KEYS,
     MAX_PAIRS,
@@ -22,26 +32,27 @@ from ._search import (
     BandwidthRule,
     Rows,
     Trials,
-    ValueSample,
     canonical_ratio,
-    narrower,
     search_range,
 )
 
-# Where a bandwidth takes time that is linear in the rows, more than these of one feature, and
-# of two, are sampled once and for all.
+# Maximum number of rows of the sample, by number of features, if a bandwidth takes linear time.
 MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
-# How far, in logarithms, the minimum may be from that of a sample.
-_NEAR = 0.4
-# Rows that are predicted to lay out a curve whose minimum need not be precise. With 2000 rows
-# `degree="auto"` takes 1.15 times as long in two features, and errors are the same.
+# Maximum distance between a minimum of the criterion and one on a sample, as a difference of
+# logarithms of the scale.
+_SAMPLE_ERROR = 0.4
+# Number of rows that are predicted on the grid if the minimum need not be precise. With 2000
+# rows `degree="auto"` takes 1.15 times as long in two features, and errors are the same.
 _COARSE_ROWS = 500
-# Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
-# Where windows are doubled, those of all of them are doubled in one pass.
+# Number of scales that are evaluated together. With more scales a search takes as long, and
+# callbacks are called later. Doubled windows of all of them are computed in one pass.
 _N_TOGETHER = 8
-# The curve is flat where its minimum without the penalty takes so many times the degrees of
-# freedom; an average of no more than these is the mean.
-_FLAT, _NO_DEPENDENCE = 2.0, 1.05
+# The curve is flat if its minimum without the penalty has more than this multiple of the
+# degrees of freedom.
+_FLAT_RATIO = 2.0
+# An average with fewer degrees of freedom than this is the mean of all rows.
+_DOF_OF_MEAN = 1.05
+# Warnings about the result; the first two are formatted with the criterion's name.
 _NARROWEST = (
     "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
     "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
@@ -92,7 +103,8 @@ def select_bandwidth(
     values : ndarray of shape (n_samples, n_values)
         Their values.
     kernel : Kernel
-        Compares the numeric columns; with gradients, where more than one scale is searched.
+        Compares the numeric columns. It needs gradients if several bandwidths, or lambdas, are
+        searched.
     criterion : {"loo", "penalized-loo", "gcv", "aicc"}, default="loo"
         Leave-one-out error, the same penalised for degrees of freedom, generalised
         cross-validation, or the corrected Akaike criterion.
@@ -100,33 +112,34 @@ def select_bandwidth(
         Kind of each column; None for numbers throughout. The lambdas of categories are
         chosen along with the bandwidth.
     per_feature : bool or "auto", default=False
-        Whether every number has its own bandwidth, or all share one scale on their spread;
-        "auto" where that is clearly better, as for
+        Whether each numeric column has its own bandwidth, or all share one factor on their
+        standard deviations. "auto" takes several bandwidths if they are clearly better, as for
         :class:`~sklearn_attention.NadarayaWatsonRegressor`.
     degree : {0, 1, 2, 3}, default=0
         Degree of the local polynomials.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of keys and of errors. For "gcv" and "aicc" the number of rows is that of rows
-        with positive weight, whatever they sum to.
+        with positive weight, whatever the sum of the weights.
     random_state : int, numpy.random.RandomState or None, default=None
-        Draws the sample where there are many rows.
+        Draws the sample if there are many rows.
     observe : callable, default=None
-        Called for each bandwidth on trial as ``observe(value, bandwidth)``; returns whether
-        to end the search there.
+        Called for each bandwidth that is tried as ``observe(value, bandwidth)``; returns True
+        to end the search.
     standardize : bool, default=False
-        Whether several columns of values count in units of their own deviation, and the
-        criterion with them.
+        Whether each of several columns of values, and the criterion with it, is measured in
+        its own standard deviation.
     gap : int, default=0
         Number of rows before and after each that are left out with it [1]_: for ordered rows
-        whose noise is correlated. Of many rows a stretch is drawn. One scale only.
+        whose noise is correlated. From many rows a sample of consecutive ones is drawn. Only
+        for one factor on all features.
     empty : {"nearest", "nan"}, default="nearest"
         Policy for rows where no other row has weight, as for
-        :class:`~sklearn_attention.LocalPolynomialRegressor`: with "nearest" windows of degree
-        1 and 2 are widened where rows have little weight, unless they are in partitions of
-        Dask; "nan" takes all windows as they are.
+        :class:`~sklearn_attention.LocalPolynomialRegressor`: with "nearest", windows of degree
+        1 and 2 are widened where rows have little weight, unless rows are in partitions of
+        Dask; with "nan" all windows stay as they are.
     algorithm : {"auto", "dense"}, default="auto"
-        Evaluation of one scale: "dense" takes all pairs of rows, and never counts as linear
-        time.
+        Evaluation of one factor on all features: "dense" evaluates all pairs of rows, never in
+        linear time.
 
     Returns
     -------
@@ -140,32 +153,36 @@ def select_bandwidth(
 
     Notes
     -----
-    Of equally good bandwidths the widest is taken. Rows that repeat others in features and
-    values, where nearly all values are distinct, are left out together: a copy would predict
-    its original exactly. Along a single feature most kernels take linear time, and all rows are
-    used, up to a million; with the Gaussian of two features up to 50 000. Otherwise of more
-    than 2000 rows a sample of 2000 first locates the minima, at bandwidths larger by the rate
-    of optimal ones, and more than 20 000 are replaced by a sample of these. Of more than ten
-    million rows, which may be memory maps, rows that repeat others are joined in the sample
-    only.
+    Of equally good bandwidths the largest is taken. If nearly all values are distinct, rows
+    that are equal in features and values are left out together, since a copy would predict its
+    original exactly.
 
-    Several scales, and lambdas, are found by L-BFGS-B from several starts, with the
-    criterion's exact gradient in the logarithms. Of more than 300 rows so many are searched
-    first, for a point to start from besides the best common scale. A feature whose bandwidth
-    may be as large as a thousand times its extent at no loss gets that: the criterion does not
-    depend on it. Where windows are widened, of which gradients know nothing, all bandwidths are
-    multiplied by the factor that is best with such windows; and for kernels of bounded support,
-    whose criteria have kinks, those of a Gaussian are. With more than 2000 rows a sample of
-    these is used, and bandwidths are scaled at the rate :math:`n^{-1/(d+4)}`, lambdas at its
-    square.
+    Along a single feature most kernels take linear time, and all rows are used, up to a
+    million; with a Gaussian kernel of two features up to 50 000. Otherwise a sample of 20 000
+    rows replaces a larger number. A part of it, 2000 rows, locates the minima first, at
+    bandwidths that are larger by the rate :math:`n^{-1/(d+4)}`. If there are more than ten
+    million rows, which may be memory maps, the sample is drawn before copies are searched for.
+
+    Several bandwidths, and lambdas, are found by L-BFGS-B from several starting points, with
+    exact gradients in the logarithms. If there are more than 2000 rows, a sample of 2000 is
+    used. Its bandwidths are rescaled at the rate :math:`n^{-1/(d+4)}` of optimal ones, its
+    lambdas at the square of this rate. If there are more than 300 rows, 300 of them are
+    searched first, for a point to start from besides the best common scale. A feature whose
+    bandwidth may be a thousand times its extent at no loss gets this bandwidth: the criterion
+    does not depend on the feature. Gradients do not know that windows are widened; if they are,
+    all bandwidths are multiplied by the factor that is best with widened windows. For kernels
+    of bounded support, whose criteria have kinks, the bandwidths for a Gaussian kernel are
+    multiplied by the best factor.
 
     The relevance of a feature lies between 0 (it does not matter) and 1:
-    :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, by which a Gaussian kernel falls over the
-    typical difference of two rows; for categories, by which it falls to the next level.
+    :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, the fraction by which a Gaussian kernel falls
+    over the typical difference of two rows; for a category, the fraction by which the kernel
+    falls from a level to the next.
 
-    `warnings` are set where the search of one scale ended at the narrowest bandwidth, or where
-    averages are the mean; or, along a single feature, where the minimum of "penalized-loo" is
-    flat, since plain leave-one-out would take more than twice the degrees of freedom.
+    The search for one scale sets `warnings` if it ended at the smallest bandwidth, or if
+    averages are the mean of all rows; and, along a single feature, if the minimum of
+    "penalized-loo" is flat, so that the minimum of "loo" would have more than twice the degrees
+    of freedom.
 
     References
     ----------
@@ -207,77 +224,110 @@ class CriterionSearch(BandwidthRule):
     searches = serves_each_degree = True
 
     def choose(self, rows, kernel, observe=None):
-        ended = False
+        """Return the BandwidthChoice for Rows whose numeric columns the kernel compares.
 
-        def watch(*trial):
-            nonlocal ended
-            ended = observe is not None and bool(observe(*trial))
-            return ended
+        With per_feature="auto" the search for one scale is followed by one for several
+        bandwidths, unless the callback has ended the first search.
+        """
+        was_stopped = False
 
-        if rows.many_scales:
+        def observe_and_remember(*trial):
+            nonlocal was_stopped
+            was_stopped = observe is not None and bool(observe(*trial))
+            return was_stopped
+
+        arguments = self.criterion, rows, kernel, observe_and_remember
+        if rows.has_several_parameters:
             rows.refuse_gap()
-            choice = search_bandwidths(self.criterion, rows, kernel, watch)
+            choice = search_bandwidths(*arguments)
         else:
-            choice = _search_scale(self.criterion, rows, kernel, watch)
-        if ended or not rows.may_have_several(kernel):
+            choice = _search_scale(*arguments)
+        if was_stopped or not rows.may_be_per_feature(kernel):
             return choice
-        several = search_several(self.criterion, rows, kernel, watch, choice.bandwidth)
-        return several or choice
+        return search_per_feature(*arguments, choice.bandwidth) or choice
 
 
 def _search_scale(criterion, rows, kernel, observe):
-    """Search the factor on the standard deviations of all features."""
-    curve = _Curve(criterion, rows, kernel, observe)
-    sample = curve.sample
-    fewest = curve.left_out.fewest
-    Z = (sample.X / sample.spread)[:, rows.columns.numeric]
-    low, high = search_range(Z, canonical_ratio(kernel), fewest=fewest)
-    layout = {"step": STEP, "precision": rows.precision} | curve.layout()
-    if fewest > 1:
-        # Windows of twice the width are then on the grid, too.
-        step = layout["step"] = np.log(2) / np.ceil(np.log(2) / layout["step"])
+    """Search the scale, and return the BandwidthChoice.
+
+    The arguments are the criterion's name, Rows without categories, their kernel, and the
+    callback.
+    """
+    curve = _ScaleCriterion(criterion, rows, kernel, observe)
+    sample, min_rows = curve.sample, curve.left_out.fewest
+    # 1. Find the range of scales, and the options of the minimisation.
+    Z = (sample.X / sample.std)[:, rows.columns.numeric]
+    low, high = search_range(Z, canonical_ratio(kernel), min_rows=min_rows)
+    options = {"step": STEP, "precision": rows.precision} | curve.minimizer_options()
+    if min_rows > 1:
+        # Windows may be doubled. The factor 2 becomes a whole number of steps, so that doubled
+        # windows are those of other scales on the grid.
+        step = options["step"] = np.log(2) / np.ceil(np.log(2) / options["step"])
         high = low * np.exp(step * np.ceil(np.log(high / low) / step))
-    lowest = low
-    if rows.start is not None:
-        of_all = sample.rescale_to_all_rows(sample.spread, decreasing=kernel.decreasing)
-        scale = np.median((rows.start / of_all)[rows.columns.numeric])
-        lowest = np.clip(scale, low, high / 2)
-        layout |= {"step": WIDE_STEP}
+    start = low
+    if rows.start is not None:  # a bandwidth of all rows, which is divided by that of scale 1
+        bandwidth = sample.rescale_to_all_rows(sample.std, decreasing=kernel.decreasing)
+        start = np.median((rows.start / bandwidth)[rows.columns.numeric])
+        start = np.clip(start, low, high / 2)
+        options |= {"step": WIDE_STEP}
+    # 2. Minimise the criterion. Scales below the start are tried only if the start is best.
     with curve.trials as trials:
-        best, _ = minimize_scale(curve, lowest, high, **layout)
-        if low < lowest and best < lowest * np.exp(rows.precision):
-            minimize_scale(curve, low, lowest, **layout)
-    scales = np.array(sorted(curve.tried))
-    columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T
-    results = {"bandwidth": scales[:, None] * sample.spread}
-    results |= zip(("criterion", "loo_error", "degrees_of_freedom"), columns, strict=True)
+        best_scale, _ = minimize_scale(curve, start, high, **options)
+        if low < start and best_scale < start * np.exp(rows.precision):
+            minimize_scale(curve, low, start, **options)
+    # 3. Describe the search, and turn the bandwidth into one of all rows.
+    scales, results = curve.results()
     best = scales.searchsorted(trials.best)
-    narrow = trials.best < 1.05 * low and fewest < len(sample) / 2
-    warnings = [_NARROWEST.format(criterion)] if narrow else []
-    freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
-    if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and errors[best] > 0:
-        warnings.append(_MEAN.format(criterion))
-    if criterion == "penalized-loo" and len(rows.columns.numeric) == 1:
-        plain = freedoms[np.flatnonzero(errors == np.nanmin(errors))[-1]]
-        if plain > _FLAT * max(freedoms[best], 2.0):
-            warnings.append(_FLAT_MINIMUM.format(plain, freedoms[best], rows.gap))
+    is_narrowest = trials.best < 1.05 * low and min_rows < len(sample) / 2
+    warnings = [_NARROWEST.format(criterion)] if is_narrowest else []
+    warnings += _curve_warnings(criterion, rows, results, best)
     bandwidth = results["bandwidth"][best]
     bandwidth = sample.rescale_to_all_rows(bandwidth, decreasing=kernel.decreasing)
     return BandwidthChoice(bandwidth, float(results["criterion"][best]), results, warnings)
 
 
-class _Curve:
-    """A criterion as a function of the scale, and its values at all scales that were tried."""
+def _curve_warnings(criterion, rows, results, best):
+    """Return warnings if averages are the mean of all rows, or if the curve is flat.
+
+    `results` are those of `_ScaleCriterion`, and `best` is the position of the best bandwidth.
+    """
+    dof, errors = results["degrees_of_freedom"], results["loo_error"]
+    warnings = []
+    if rows.degree == 0 and dof[best] < _DOF_OF_MEAN and errors[best] > 0:
+        warnings.append(_MEAN.format(criterion))
+    if criterion == "penalized-loo" and len(rows.columns.numeric) == 1:
+        # The minimum without the penalty is that of "loo"; of equal errors the last counts.
+        unpenalized_dof = dof[np.flatnonzero(errors == np.nanmin(errors))[-1]]
+        if unpenalized_dof > _FLAT_RATIO * max(dof[best], 2.0):
+            warnings.append(_FLAT_MINIMUM.format(unpenalized_dof, dof[best], rows.gap))
+    return warnings
+
+
+class _ScaleCriterion:
+    """A criterion as a function of the scale; it stores its values.
+
+    Attributes
+    ----------
+    sample : ValueSample
+        The rows with which it is computed.
+    left_out : LeaveOneOut
+        The predictions of these rows, or of some of them.
+    trials : Trials
+        The scales that were tried.
+    """
 
     def __init__(self, criterion, rows, kernel, observe):
-        self.criterion, self.rows, self.kernel = criterion, rows, kernel
+        # The arguments are those of `_search_scale`.
+        self._criterion, self._rows, self._kernel = criterion, rows, kernel
         n_features = len(rows.columns.numeric)
-        self.linear = (
+        self._in_linear_time = (
             not rows.gap
             and rows.algorithm != "dense"
             and form_along(kernel, n_features, rows.degree) is not None
         )
-        max_keys = MAX_KEYS_IN_LINEAR_TIME[min(n_features, 2)] if self.linear else MAX_KEYS
+        max_keys = MAX_KEYS
+        if self._in_linear_time:
+            max_keys = MAX_KEYS_IN_LINEAR_TIME[min(n_features, 2)]
         self.sample = sample = ValueSample(criterion, rows, max_keys)
         if len(sample) < 2 * rows.gap + 2:
             raise ValueError(
@@ -285,81 +335,104 @@ class _Curve:
                 f"predicted, but there are only n_samples={len(sample)} rows of positive "
                 "weight: pass a smaller gap."
             )
-        # If time is linear in the rows, all of them are predicted.
+        # All rows of the sample are predicted if that takes linear time, otherwise so many that
+        # the number of pairs is limited.
         predicted = None
-        if not self.linear:
+        if not self._in_linear_time:
             predicted = sample.positions(max(MAX_PAIRS // len(sample), 2))
-        tables = sample.X, sample.values, sample.sample_weight
-        self.left_out = self._left_out(*tables, rows=predicted)
-        self.trials, self.tried = Trials(criterion, rows, observe), {}
+        self.left_out = self._leave_one_out(sample, predicted)
+        self.trials = Trials(criterion, rows, observe)
+        # For each scale that was tried: the criterion, the leave-one-out error and the degrees
+        # of freedom.
+        self._tried = {}
 
     def __call__(self, scales):
-        values, several = np.empty(len(scales)), self.left_out.fewest > 1
+        """Compute the criterion at ascending scales (n,)."""
         order = np.arange(len(scales))
-        if several:  # from wide to narrow, since narrow windows are doubled to wide ones
+        if self.left_out.fewest > 1:
+            # Larger scales come first, since windows of smaller ones may be doubled, and the
+            # sums of the last scales are kept.
             order = order[::-1]
+        values = np.empty(len(scales))
         for block in blocks(len(scales), _N_TOGETHER):
             values[order[block]] = self._evaluate(scales[order[block]])
         return values
 
     def _evaluate(self, scales):
+        """Compute the criterion at a few scales, store the results, and report them."""
         sample = self.sample
-        scores = without_rounding(self.left_out.scores(scales), sample.units.size)
-        # The trace is that of the rows that are predicted, and becomes that of all.
-        share = len(self.left_out.rows) / len(sample)
-        scores = scores._replace(trace=scores.trace / share)
+        scores = zero_rounding_errors(self.left_out.scores(scales), sample.units.size)
+        # The trace is a sum over the predicted rows, and is extrapolated to all rows.
+        predicted_fraction = len(self.left_out.rows) / len(sample)
+        scores = scores._replace(trace=scores.trace / predicted_fraction)
         values = self._values(scores, len(sample))
         for k, scale in enumerate(scales.tolist()):
-            value = sample.in_units(values[k], self.criterion)
-            error = sample.in_units(scores.left_out[k], "loo")
-            self.tried[scale] = (value, error, scores.trace[k])
-            # Of equally good scales the widest is taken.
+            value = sample.restore_criterion(values[k], self._criterion)
+            error = sample.restore_criterion(scores.left_out[k], "loo")
+            self._tried[scale] = (value, error, scores.trace[k])
+            # Of equally good scales the largest is taken.
             self.trials.add(values[k], scale, tie=-scale)
-            self.trials.report(value, scale * sample.spread)
+            self.trials.report(value, scale * sample.std)
         return values
 
-    def layout(self):
-        """Return options of :func:`minimize_scale`: a step, or a sample that approximates."""
-        sample, n_features = self.sample, len(self.rows.columns.numeric)
-        is_compact, is_local = isinstance(self.kernel, CompactKernel), self.rows.degree > 0
-        if self.linear and n_features == 1:
+    def results(self):
+        """Return the scales that were tried, ascending, and the `results` of a choice."""
+        scales = np.array(sorted(self._tried))
+        values, errors, dof = np.array([self._tried[scale] for scale in scales.tolist()]).T
+        return scales, {
+            "bandwidth": scales[:, None] * self.sample.std,
+            "criterion": values,
+            "loo_error": errors,
+            "degrees_of_freedom": dof,
+        }
+
+    def minimizer_options(self):
+        """Choose options of :func:`minimize_scale`, as a dict: the step of the grid, and more.
+
+        Unless that is fast anyway, a subset of the sample approximates the criterion on the
+        grid.
+        """
+        sample, n_features = self.sample, len(self._rows.columns.numeric)
+        is_compact, is_local = isinstance(self._kernel, CompactKernel), self._rows.degree > 0
+        if self._in_linear_time and n_features == 1:
             # Curves of few rows are bumpy. Those of polynomials, which extrapolate in sparse
             # tails, are more so, and those of compact kernels have kinks.
             if is_compact and is_local and len(sample) <= MAX_SEARCH_ROWS:
                 return {"step": STEP / 3}
-            n_bumpy = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
-            return {"step": STEP if len(sample) <= n_bumpy else WIDE_STEP}
-        layout = {"step": STEP if is_compact or n_features == 1 else WIDE_STEP}
-        is_coarse = self.rows.precision > PRECISION
+            max_bumpy = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
+            return {"step": STEP if len(sample) <= max_bumpy else WIDE_STEP}
+        options = {"step": STEP if is_compact or n_features == 1 else WIDE_STEP}
+        is_coarse = self._rows.precision > PRECISION
         n_keys = min(len(sample), MAX_SEARCH_ROWS)
         n_predicted = min(n_keys, _COARSE_ROWS) if is_coarse else n_keys
-        if len(sample) == n_predicted or self.rows.gap:
-            return layout
+        if len(sample) == n_predicted or self._rows.gap:
+            return options
         subset = sample.subset(n_keys)
-        tables = subset.X, subset.values, subset.sample_weight
-        left_out = self._left_out(*tables, rows=subset.spread_out(n_predicted))
-        times, decreasing = len(sample) / n_keys, self.kernel.decreasing
-        factor = narrower(times, n_features, decreasing=decreasing)
+        left_out = self._leave_one_out(subset, subset.representative_positions(n_predicted))
+        # The subset needs larger bandwidths than the sample.
+        n_ratio, decreasing = len(sample) / n_keys, self._kernel.decreasing
+        factor = optimal_rate_factor(n_ratio, n_features, decreasing=decreasing)
 
         def approximate(scales):
             scores = left_out.scores(scales / factor)
             scores = scores._replace(trace=scores.trace * n_keys / n_predicted)
             return self._values(scores, n_keys)
 
-        return layout | {"approximate": approximate, "error": _NEAR}
+        return options | {"approximate": approximate, "error": _SAMPLE_ERROR}
 
-    def _left_out(self, X, values, sample_weight, rows=None):
-        kernel = mixed_kernel(self.kernel, self.rows.columns, None)
+    def _leave_one_out(self, sample, predicted):
+        """Return the LeaveOneOut of a sample; `predicted` are positions of rows, or None."""
         return LeaveOneOut(
-            X,
-            values,
-            kernel,
-            bandwidth=self.sample.spread,
-            sample_weight=sample_weight,
-            rows=rows,
-            gap=self.rows.gap,
-            **self.rows.options,
+            sample.X,
+            sample.values,
+            mixed_kernel(self._kernel, self._rows.columns, lam=None),
+            bandwidth=self.sample.std,
+            sample_weight=sample.sample_weight,
+            rows=predicted,
+            gap=self._rows.gap,
+            **self._rows.options,
         )
 
     def _values(self, scores, n_samples):
-        return judge(self.criterion, scores, n_samples, self.sample.units.size)
+        size = self.sample.units.size
+        return evaluate_criterion(self._criterion, scores, n_samples, size)

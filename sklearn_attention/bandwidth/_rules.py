@@ -1,4 +1,8 @@
-"""Rules of thumb, from the number of rows and the spread of each feature; all rules by name."""
+"""Rules of thumb for bandwidths, and all rules by name.
+
+A rule of thumb is a formula of the number of rows, the number of numeric columns and their
+standard deviations.
+"""
 
 from dataclasses import dataclass
 
@@ -13,19 +17,21 @@ from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import DensitySearch
 from ._neighbors import NeighborSearch
 from ._one_scale import CriterionSearch
-from ._search import BandwidthChoice, BandwidthRule, Rows, canonical_ratio, rate_lambdas
+from ._search import BandwidthChoice, BandwidthRule, Rows, canonical_ratio, rule_lambdas
 
 
 def _scott(n, d):
+    """Return the factor of Scott (1992), eq. 6.42; see `_FACTORS`."""
     return n ** (-1 / (d + 4))
 
 
 def _silverman(n, d):
+    """Return the factor of Silverman (1986), eq. 4.14; see `_FACTORS`."""
     return (n * (d + 2) / 4) ** (-1 / (d + 4))
 
 
-# Name -> factor on each feature's spread, from the number of rows and of features, for the
-# Gaussian kernel: Scott (1992), eq. 6.42, and Silverman (1986), eq. 4.14.
+# Functions of the number of rows n and the number of numeric columns d. They return the
+# bandwidth of a Gaussian kernel divided by the standard deviation of a column.
 _FACTORS = {"scott": _scott, "silverman": _silverman}
 
 
@@ -48,8 +54,8 @@ def rule_bandwidth(
     X : ndarray of shape (n_samples, n_features)
         The keys; categories as codes from 0.
     kernel : Kernel
-        Of the numeric columns. Smoothing kernels have their canonical bandwidth
-        :math:`\delta_0`; for others the ratio is taken as 1.
+        Compares the numeric columns. The formula has the canonical bandwidth :math:`\delta_0`
+        of a smoothing kernel; for other kernels this ratio is 1.
     rule : {"scott", "silverman"}, default="scott"
         :math:`c = n^{-1/(d+4)}`, or :math:`c = (n (d + 2) / 4)^{-1/(d+4)}`.
     sample_weight : ndarray of shape (n_samples,), default=None
@@ -60,8 +66,8 @@ def rule_bandwidth(
     Returns
     -------
     bandwidth : ndarray of shape (n_features,)
-        In the features' own units; of categories the lambda, whose largest value
-        :math:`\lambda_j^{\max}` weights all levels alike.
+        In the features' own units; for a category its lambda, at whose largest value
+        :math:`\lambda_j^{\max}` all levels have the same weight.
 
     References
     ----------
@@ -87,20 +93,21 @@ def rule_bandwidth(
         X = check_array(X, dtype=(np.float64, np.float32))
     columns = columns or Columns.numbers(X.shape[1])
     rows = Rows(X=X, columns=columns, sample_weight=check_key_weights(sample_weight, X))
-    return _bandwidth_of(rule, rows, kernel)
+    return _rule_bandwidth(rule, rows, kernel)
 
 
-def _bandwidth_of(rule, rows, kernel):
-    """Return the bandwidth of rows that were checked, which may be in partitions."""
+def _rule_bandwidth(rule, rows, kernel):
+    """Compute the bandwidth for Rows that were checked, which may be in partitions of Dask."""
     n_samples, columns, weights = len(rows.X), rows.columns, rows.sample_weight
     if not columns.numeric:
-        return rate_lambdas(n_samples, columns, weights)
-    constant = columns.is_numeric & (std_above_rounding(rows.spread) == 0)
-    varying = columns.without(constant)
-    factor = canonical_ratio(kernel) * _FACTORS[rule](rows.spread.mass, len(varying.numeric))
-    widths = factor * checked_std(rows.spread)
-    lambdas = rate_lambdas(n_samples, varying, weights)
-    return np.where(columns.is_numeric, widths, lambdas)
+        return rule_lambdas(n_samples, columns, weights)
+    # Constant columns do not count in d, the number of numeric columns. The number of rows is
+    # `stats.mass`, the sum of the weights.
+    is_constant = columns.is_numeric & (std_above_rounding(rows.stats) == 0)
+    varying = columns.without(is_constant)
+    factor = canonical_ratio(kernel) * _FACTORS[rule](rows.stats.mass, len(varying.numeric))
+    lambdas = rule_lambdas(n_samples, varying, weights)
+    return np.where(columns.is_numeric, factor * checked_std(rows.stats), lambdas)
 
 
 @dataclass(frozen=True)
@@ -110,15 +117,16 @@ class RuleOfThumb(BandwidthRule):
     name: str
 
     def choose(self, rows, kernel, observe=None):
+        """Return the BandwidthChoice for Rows; no bandwidths are tried and observed."""
         rows.refuse_gap()
-        return BandwidthChoice(_bandwidth_of(self.name, rows, kernel))
+        return BandwidthChoice(_rule_bandwidth(self.name, rows, kernel))
 
 
-_OF_THUMB = {name: RuleOfThumb(name) for name in _FACTORS}
-# By the name that the parameter `bandwidth` takes.
+_RULES_OF_THUMB = {name: RuleOfThumb(name) for name in _FACTORS}
+# Rules by the name that the parameter `bandwidth` takes, of smoothers and of densities.
 SMOOTHER_RULES = {
     **{name: CriterionSearch(name) for name in SMOOTHER_CRITERIA},
     "knn-loo": NeighborSearch(),
-    **_OF_THUMB,
+    **_RULES_OF_THUMB,
 }
-DENSITY_RULES = {"likelihood": DensitySearch()} | _OF_THUMB
+DENSITY_RULES = {"likelihood": DensitySearch()} | _RULES_OF_THUMB

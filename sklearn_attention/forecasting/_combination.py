@@ -332,7 +332,9 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
         # 0.999 on 25 sets, and take 6 % of the seconds.
         candidates.append(Classical(seasons[0]))
         if len(table) < PANEL:
-            candidates += [Classical(season, True, blocks=False) for season in seasons[1:]]
+            candidates += [
+                Classical(season, further=True, blocks=False) for season in seasons[1:]
+            ]
         season = round(seasons[0]) if seasons[0] > 1 else season_of_frequency(table.time.offset)
         season = short_season(season or 1)
         are_short = np.median(table.lengths) < _FEW_SEASONS * season

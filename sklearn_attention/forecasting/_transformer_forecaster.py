@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import parameters, warn_user
-from .._validation import check_choice, is_one_of
+from .._validation import TRUE_FALSE_AUTO, check_choice, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ._analogs import OwnAnalogs
@@ -545,5 +545,5 @@ def _check_candidates(candidates):
 
 
 def _check_log(log):
-    if not is_one_of(log, True, False, "auto"):
+    if not is_one_of(log, *TRUE_FALSE_AUTO):
         raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")

@@ -209,15 +209,15 @@ class SmoothDisplay(Display):
             interval = whole and hasattr(model, "predict_interval")
         found, smoother = {"coverage": coverage}, isinstance(model, UncertaintyMixin)
         if band is not None:
-            _require(hasattr(model, "confidence_band"), model, "band", band, None)
+            _require(hasattr(model, "confidence_band"), model, "band", band, "None")
             together = band == "simultaneous"
             found["band"] = model.confidence_band(rows, coverage, simultaneous=together)
             found["bias_corrected"] = smoother
         if interval == "heteroscedastic":
-            _require(smoother, model, "interval", interval, True)
+            _require(smoother, model, "interval", interval, "True")
             found["interval"] = model.predict_interval(rows, coverage, heteroscedastic=True)
         elif interval:
-            _require(hasattr(model, "predict_interval"), model, "interval", interval, False)
+            _require(hasattr(model, "predict_interval"), model, "interval", interval, "False")
             found["interval"] = model.predict_interval(rows, coverage)
         display = cls(x, target, grid, curve, names=(name, target_name), **found)
         return display.plot(ax=ax, **kwargs)

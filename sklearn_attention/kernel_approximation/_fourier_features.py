@@ -93,6 +93,7 @@ class RandomFourierFeatures(RandomFeatures):
         return as_kernel(self.kernel)
 
     def _learn(self, X, random_state):
+        """Draw the phase of the last feature if it has no partner, and set all others to 0."""
         self.phases_ = np.zeros(len(self.directions_))
         if self._n_features_out % 2:
             self.phases_[-1] = random_state.uniform(0, 2 * np.pi)

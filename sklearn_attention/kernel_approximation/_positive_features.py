@@ -1,4 +1,8 @@
-"""Positive random features."""
+"""Positive random features.
+
+A feature is exp(omega . x) for a random direction omega, times a factor of the row x that makes
+products of features unbiased estimates of the kernel.
+"""
 
 import math
 
@@ -104,6 +108,7 @@ class PositiveRandomFeatures(RandomFeatures):
         return Gaussian()
 
     def _learn(self, X, random_state):
+        """Compute the center of the rows, and adapt the variance of directions to the rows."""
         self.center_ = X.mean(axis=0, dtype=np.float64)
         rows = self._scaled(X - self.center_, self.bandwidth_)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -121,7 +126,7 @@ class PositiveRandomFeatures(RandomFeatures):
         if isinstance(self.kernel_, Gaussian):
             exponents = exponents - squares
         else:
-            # x.y = (x - a).(y - a) + (a.x - a.a / 2) + (a.y - a.a / 2)
+            # x.y = (x - a).(y - a) + (a.x - a.a / 2) + (a.y - a.a / 2) with the center a.
             center = self._scaled(center, bandwidth)
             tilt = (rows + 0.5 * center) @ center
             exponents = exponents - 0.5 * squares + tilt[:, None]

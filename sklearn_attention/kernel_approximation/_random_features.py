@@ -58,6 +58,7 @@ class RandomFeatures(
         self
         """
         X = validate_data(self, numeric_table(X), dtype=_DTYPES, order="C")
+        # 2 d + 8 is an estimate of how many numbers are in memory for each component.
         n_components = check_size("n_components", self.n_components, 2 * X.shape[1] + 8)
         bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
         orthogonal = check_flag("orthogonal", self.orthogonal)

@@ -1,4 +1,10 @@
-"""Kernels: the base class, sums and products, and kernels by name."""
+"""Kernels: the base class, sums and products, and kernels by name.
+
+A kernel compares queries (n_queries, n_features) with keys (n_keys, n_features), both divided
+by the bandwidth, and returns a number for each pair, (n_queries, n_keys). Formulas run on NumPy
+arrays and on torch tensors: `xp` is the module of either, from `array_namespace`. Columns are
+compared as numbers, or as codes of categories, which the bandwidth does not divide.
+"""
 
 import math
 import numbers
@@ -154,8 +160,8 @@ class Kernel(BaseEstimator):
             Input of the kernel.
         """
         X = as_floats(X)
-        _, categories = self._column_kinds(X.shape[1])
-        if len(categories) == X.shape[1]:
+        _, categorical = self._column_kinds(X.shape[1])
+        if len(categorical) == X.shape[1]:
             return X
         if isinstance(bandwidth, numbers.Real):
             scaled = X / float(bandwidth)
@@ -164,8 +170,8 @@ class Kernel(BaseEstimator):
             if not is_torch_array(bandwidth):
                 bandwidth = xp.asarray(bandwidth, dtype=X.dtype, device=X.device)
             scaled = X / bandwidth
-        for code in categories:
-            scaled[:, code] = X[:, code]
+        for column in categorical:
+            scaled[:, column] = X[:, column]  # codes stay as they are
         return scaled
 
     def as_dot_product(self, queries, keys) -> Any:
@@ -254,19 +260,21 @@ class Kernel(BaseEstimator):
         return 1.0
 
     def _values(self, queries, keys):
+        """Evaluate the kernel; a subclass defines this method or the next one."""
         self._need_formula(Kernel, "_log_values")
         xp = array_namespace(queries, keys)
         return xp.exp(self._log_values(queries, keys))
 
     def _log_values(self, queries, keys):
+        """Evaluate the logarithm of the kernel."""
         self._need_formula(Kernel, "_values")
         return log(self._values(queries, keys))
 
     def _need_formula(self, base, name):
         """Raise an error if a subclass overrides neither of two methods that call each other.
 
-        One of the methods is the caller, `name` the other one, and `base` the class that
-        defines both by each other.
+        The caller is one of the methods, and `name` that of the other one. `base` is the class
+        in which each method calls the other.
         """
         if getattr(type(self), name) is getattr(base, name):
             raise NotImplementedError(
@@ -353,9 +361,10 @@ class ComposedKernel(Kernel):
         return [(kernel, range(n_features)) for kernel in self._components]
 
     def _column_kinds(self, n_features):
+        """Return the columns compared as numbers and those compared as categories, as sets."""
         numeric, categories = set(), set()
         for kernel, columns in self._groups(n_features):
-            # Positions are those within the columns of this kernel.
+            # These are positions among the columns of this kernel.
             numeric_positions, category_positions = kernel._column_kinds(len(columns))
             numeric |= {columns[position] for position in numeric_positions}
             categories |= {columns[position] for position in category_positions}
@@ -410,6 +419,7 @@ class Sum(_Pair):
         return sum(kernel._values(queries, keys) for kernel in self._components)
 
     def _log_values(self, queries, keys):
+        # The logarithm of a sum is computed from the logarithms of both kernels.
         log_1, log_2 = (kernel._log_values(queries, keys) for kernel in self._components)
         xp = array_namespace(log_1, log_2)
         # If both kernels are 0, both logarithms are -inf, and the gradient of logaddexp would
@@ -523,6 +533,7 @@ class FunctionKernel(Kernel):
                 "one of the kernels of sklearn_attention.kernels where a gradient is needed."
             )
         xp = array_namespace(queries, keys)
+        # The function is called with NumPy arrays.
         arrays = [X.cpu().numpy() if is_torch_array(X) else X for X in (queries, keys)]
         values = np.asarray(self.function(*arrays))
         expected = (len(queries), len(keys))

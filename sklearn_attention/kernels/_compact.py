@@ -29,11 +29,11 @@ class _BetaKernel(CompactKernel):
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         power = len(self.polynomial) // 2
-        return self.polynomial[0] * xp.clip(1 - squared, 0, None) ** power
+        return self.polynomial[0] * xp.clip(1 - squared, min=0) ** power
 
     def log_slope(self, squared) -> Any:
         power = len(self.polynomial) // 2
-        return -power / array_namespace(squared).clip(1 - squared, _MIN_TO_EDGE, None)
+        return -power / array_namespace(squared).clip(1 - squared, min=_MIN_TO_EDGE)
 
 
 class Epanechnikov(_BetaKernel, name="epanechnikov"):
@@ -136,11 +136,11 @@ class Triangular(CompactKernel, name="triangular"):
 
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
-        return xp.clip(1 - square_root(squared), 0, None)
+        return xp.clip(1 - square_root(squared), min=0)
 
     def log_slope(self, squared) -> Any:
         distance = square_root(squared)
-        to_edge = array_namespace(squared).clip(1 - distance, _MIN_TO_EDGE, None)
+        to_edge = array_namespace(squared).clip(1 - distance, min=_MIN_TO_EDGE)
         return slope_in_square(-1 / to_edge, distance)
 
 
@@ -163,14 +163,14 @@ class Tricube(CompactKernel, name="tricube"):
 
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
-        squared = xp.clip(squared, None, 1.0)
+        squared = xp.clip(squared, max=1.0)
         return 70 / 81 * (1 - squared * square_root(squared)) ** 3
 
     def log_slope(self, squared) -> Any:
         xp = array_namespace(squared)
-        squared = xp.clip(squared, None, 1.0)
+        squared = xp.clip(squared, max=1.0)
         distance = square_root(squared)
-        return -4.5 * distance / xp.clip(1 - squared * distance, _MIN_TO_EDGE, None)
+        return -4.5 * distance / xp.clip(1 - squared * distance, min=_MIN_TO_EDGE)
 
 
 class Cosine(CompactKernel, name="cosine"):
@@ -200,13 +200,13 @@ class Cosine(CompactKernel, name="cosine"):
 
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
-        distance = square_root(xp.clip(squared, None, 1.0))
+        distance = square_root(xp.clip(squared, max=1.0))
         # cos(pi / 2 * u) is written as a sine of the distance to the edge, which is exactly 0
         # at u = 1, where the cosine has a rounding error.
         return math.pi / 4 * xp.sin(math.pi / 2 * (1 - distance))
 
     def log_slope(self, squared) -> Any:
         xp = array_namespace(squared)
-        distance = square_root(xp.clip(squared, None, 1.0))
-        to_edge = math.pi / 2 * xp.clip(1 - distance, _MIN_TO_EDGE, None)
+        distance = square_root(xp.clip(squared, max=1.0))
+        to_edge = math.pi / 2 * xp.clip(1 - distance, min=_MIN_TO_EDGE)
         return slope_in_square(-math.pi / 2 * xp.cos(to_edge) / xp.sin(to_edge), distance)

@@ -97,7 +97,7 @@ class Matern32(RadialKernel, name="matern32"):
     def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         scaled = math.sqrt(3) * square_root(squared)
-        return xp.log1p(xp.clip(scaled, None, _MAX_DISTANCE)) - scaled
+        return xp.log1p(xp.clip(scaled, max=_MAX_DISTANCE)) - scaled
 
     def log_slope(self, squared) -> Any:
         return -1.5 / (1 + math.sqrt(3) * square_root(squared))
@@ -125,12 +125,12 @@ class Matern52(RadialKernel, name="matern52"):
     def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         scaled = math.sqrt(5) * square_root(squared)
-        limited = xp.clip(scaled, None, _MAX_DISTANCE)
+        limited = xp.clip(scaled, max=_MAX_DISTANCE)
         return xp.log1p(limited + limited * limited / 3) - scaled
 
     def log_slope(self, squared) -> Any:
         scaled = array_namespace(squared).clip(
-            math.sqrt(5) * square_root(squared), None, _MAX_DISTANCE
+            math.sqrt(5) * square_root(squared), max=_MAX_DISTANCE
         )
         return -5 / 6 * (1 + scaled) / (1 + scaled + scaled * scaled / 3)
 
@@ -208,7 +208,7 @@ class Periodic(RadialKernel, name="periodic"):
         period = check_positive("period", self.period)
         length_scale = check_positive("length_scale", self.length_scale)
         xp = array_namespace(squared)
-        periods = xp.clip(square_root(squared) / period, None, _MAX_DISTANCE)
+        periods = xp.clip(square_root(squared) / period, max=_MAX_DISTANCE)
         return -2 * (xp.sin(math.pi * periods) / length_scale) ** 2
 
     def log_slope(self, squared) -> Any:
@@ -216,7 +216,7 @@ class Periodic(RadialKernel, name="periodic"):
         length_scale = check_positive("length_scale", self.length_scale)
         xp = array_namespace(squared)
         distance = square_root(squared)
-        waves = xp.sin(2 * math.pi * xp.clip(distance / period, None, _MAX_DISTANCE))
+        waves = xp.sin(2 * math.pi * xp.clip(distance / period, max=_MAX_DISTANCE))
         return slope_in_square(-2 * math.pi / period / length_scale**2 * waves, distance)
 
 

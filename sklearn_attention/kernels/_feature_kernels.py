@@ -106,7 +106,7 @@ class FeatureKernel(Kernel):
             # The Gaussian is exp(q.k) times a factor of the query and one of the key.
             growth, log_gain = growth - 0.5, log_gain - 0.25 * math.log(2 * math.pi)
         X, tilt = self._center(X)
-        features = self._features(X)
+        features = self._features(X)  # factors and exponents
         offsets = growth * xp.sum(X * X, axis=-1, keepdims=True) + tilt
         return FeatureForm(*features, offsets + log_gain - 0.5 * math.log(self.n_features))
 
@@ -255,16 +255,18 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         )
 
     def _center(self, X):
+        """Subtract the parameter `center` from rows; see `FeatureKernel._center`."""
         if self.center is None:
             return X, 0.0
         center = self._checked_parameter("center", X, 1)
         if self.kernel == "gaussian":
             return X - _as_array_like(center, X)[..., None, :], 0.0
-        # q.k = (q - a).(k - a) + (a.q - a.a / 2) + (a.k - a.a / 2)
+        # q.k = (q - a).(k - a) + (a.q - a.a / 2) + (a.k - a.a / 2) with the center a.
         center = _as_array_like(center / X.shape[-1] ** 0.25, X)[..., None, :]
         return X - center, ((X - 0.5 * center) * center).sum(-1)[..., None]
 
     def _features(self, X):
+        """Compute exponents of the features of exp(q . k); all factors are 1."""
         xp, dimension = array_namespace(X), X.shape[-1]
         normals = self.directions(dimension)
         if self.covariance is None:
@@ -297,6 +299,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         return value
 
     def _log_values(self, queries, keys):
+        """Compute the logarithm of the dot product of the features for each pair."""
         xp = array_namespace(queries, keys)
         queries, keys = self.feature_form(queries), self.feature_form(keys)
         log_keys = keys.exponents + keys.offsets  # (n_keys, n_features)

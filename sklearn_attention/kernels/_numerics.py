@@ -86,6 +86,8 @@ def _apply_to_positive(name, values, *, at_zero):
     xp = array_namespace(values)
     function = getattr(xp, name)
     if getattr(values, "requires_grad", False):
+        # Zeros are replaced before the function is applied, since torch would multiply its
+        # infinite derivative at 0 by 0.
         positive = values > 0
         return xp.where(positive, function(xp.where(positive, values, 1.0)), at_zero)
     with np.errstate(divide="ignore"):

@@ -1,4 +1,8 @@
-"""Different kernels for different columns."""
+"""Different kernels for different columns.
+
+A group is a pair of a kernel and its columns, a list of positions. A radial kernel is a
+function of the distance between rows in its columns.
+"""
 
 import itertools
 import math
@@ -116,24 +120,25 @@ class ProductKernel(ComposedKernel):
                 yield component, [columns[position] for position in positions]
 
     def _radial_groups(self, n_features):
-        """Separate the groups whose kernels are products of kernels of the distance.
+        """Separate the groups whose kernels are products of radial kernels from all others.
 
-        Returns a list of these kernels with their columns, and the product of the kernels of
-        all other groups, None if there are no others.
+        Returns a list of groups of these radial kernels, and the product of the kernels of all
+        other groups, or None.
         """
         radial, not_radial = [], []
         for kernel, columns in self._flat_groups(n_features):
             factors, remainder = kernel.radial_factors(len(columns))
             if remainder is not None:
                 not_radial.append((kernel, columns))
-            else:
-                radial += [
-                    (factor, [columns[i] for i in positions]) for factor, positions in factors
-                ]
+                continue
+            for factor, positions in factors:  # positions are those among `columns`
+                radial.append((factor, [columns[position] for position in positions]))
         named = [(f"part{i}", *group) for i, group in enumerate(not_radial)]
         return radial, ProductKernel(named) if named else None
 
     def radial_form(self, n_features) -> RadialForm | None:
+        # The bandwidth must divide only one distance: that of one radial kernel, or of several
+        # Gaussians.
         radial, remainder = self._radial_groups(n_features)
         if not radial or (remainder is not None and remainder.scaled):
             return None
@@ -188,11 +193,15 @@ def compared_columns(columns, stats, *kernels):
     if stats is None:
         return columns
     varies = std_above_rounding(stats) > 0
-    is_left = (columns.is_numeric & varies).any() or columns.categorical
-    if not is_left or any(isinstance(k, ProductKernel) and k._is_list for k in kernels):
+    has_other_columns = (columns.is_numeric & varies).any() or columns.categorical
+    have_positions = any(isinstance(k, ProductKernel) and k._is_list for k in kernels)
+    if not has_other_columns or have_positions:
         return columns
-    unchanged = [k.stationary or k.radial_factors(len(varies))[1] is None for k in kernels]
-    if not all(unchanged):
+    # Radial kernels and products of these are functions of differences, too.
+    depend_on_differences = [
+        kernel.stationary or kernel.radial_factors(len(varies))[1] is None for kernel in kernels
+    ]
+    if not all(depend_on_differences):
         return columns
     return columns.without(columns.is_numeric & ~varies)
 

@@ -132,7 +132,7 @@ class RadialKernel(Kernel):
         return slope if is_torch_array(squared) else slope.numpy()
 
     def radial_form(self, n_features) -> RadialForm | None:
-        return RadialForm(self, list(range(n_features)), None)
+        return RadialForm(self, list(range(n_features)), categorical=None)
 
     # Distances that overflow are infinite, and the kernel is right there: no warning is needed.
 

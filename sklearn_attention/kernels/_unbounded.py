@@ -93,12 +93,12 @@ class Silverman(SmoothingKernel, name="silverman"):
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         # At 1e3 the exponential is 0 already. The sine of infinity would be NaN.
-        scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
+        scaled = xp.clip(square_root(squared) / math.sqrt(2), max=1e3)
         return 0.5 * xp.exp(-scaled) * xp.sin(scaled + math.pi / 4)
 
     def log_slope(self, squared) -> Any:
         xp = array_namespace(squared)
-        scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
+        scaled = xp.clip(square_root(squared) / math.sqrt(2), max=1e3)
         sine, cosine = xp.sin(scaled + math.pi / 4), xp.cos(scaled + math.pi / 4)
         # If the sine is 0, so is the kernel, which then has no logarithm; any slope will do.
         slope = cosine / xp.where(sine == 0, 1.0, sine) - 1
@@ -152,6 +152,7 @@ class Gaussian(SmoothingKernel, name="gaussian"):
         return array_namespace(squared).full_like(squared, -0.5)
 
     def as_dot_product(self, queries, keys) -> DotProductForm | None:
+        # -|q - k|^2 / 2 = q.k - |k|^2 / 2 - |q|^2 / 2
         xp = array_namespace(queries, keys)
         return DotProductForm(
             queries,

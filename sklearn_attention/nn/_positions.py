@@ -233,7 +233,7 @@ class RotaryPositions(nn.Module):
 def _turns(n_steps, width, base, device, double):
     """Rotations by the angles of positions, (n_steps, width / 2), of complex numbers."""
     # Also where no gradients are recorded they must be of use for later ones.
-    with torch.inference_mode(False):
+    with torch.inference_mode(mode=False):
         angles = _angles(n_steps, width, base, device)
         turns = torch.polar(torch.ones_like(angles), angles)
         return turns if double else turns.to(torch.complex64)

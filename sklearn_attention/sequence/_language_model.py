@@ -10,7 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure, parameters, with_callbacks
 from .._report import Report
-from .._validation import check_choice, check_positive, check_size, is_one_of
+from .._validation import (
+    TRUE_FALSE_AUTO,
+    check_choice,
+    check_positive,
+    check_size,
+    is_one_of,
+)
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._files import with_files
@@ -426,7 +432,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_positive("max_length", self.max_length, integer=True)
-        if not is_one_of(self.baseline, True, False, "auto"):
+        if not is_one_of(self.baseline, *TRUE_FALSE_AUTO):
             raise ValueError(
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )

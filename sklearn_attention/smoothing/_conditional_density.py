@@ -485,7 +485,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         if degree:
             self.line_bandwidth_ = bandwidth
             if bandwidth is None:
-                rows_of_line = rows.but(degree=1, empty="nearest", per_feature="auto")
+                rows_of_line = rows.with_options(degree=1, empty="nearest", per_feature="auto")
                 self.line_bandwidth_ = _RULE_OF_LINE.choose(rows_of_line, kernel).bandwidth
             self.line_kernel_ = mixed_kernel(kernel, self._compared, self.line_bandwidth_)
             self.residuals_ = _line_residuals(self._line)

@@ -13,8 +13,9 @@ from .._column_stats import feature_std
 from .._partitions import weights_or_ones
 from .._validation import check_bandwidth, check_choice
 from ..attention._solve import is_degree
-from ..bandwidth._criteria import SMOOTHER_CRITERIA, judge
-from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
+from ..bandwidth._criteria import SMOOTHER_CRITERIA, evaluate_criterion
+from ..bandwidth._samples import Units
+from ..bandwidth._search import Rows, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._regression import SmootherRegressor
@@ -53,8 +54,8 @@ class _CrossValidated(SmootherRegressor):
         kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
         compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
         columns = compared.compared_by(*kernels).columns
-        units = Units.of(rows.values_2d, rows.key_weights, of_each=True)
-        targets = units.reduce(rows.values_2d.astype(np.float64))
+        units = Units.from_values(rows.values_2d, rows.key_weights, each_column=True)
+        targets = units.standardize(rows.values_2d.astype(np.float64))
         tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
         # The parameters of each candidate, the fields of its smoother, and its criterion.
         params, fields, criteria, report = [], [], [], self._report()
@@ -81,7 +82,7 @@ class _CrossValidated(SmootherRegressor):
                 f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
             )
         # In the units of the targets, criteria may be too large for numbers.
-        scores = -units.restore(np.array(criteria), self.criterion)
+        scores = -units.restore_criterion(np.array(criteria), self.criterion)
         self._set_results(params, scores, rankdata(criteria, method="min"), best)
         self.smoother_ = self.smoother_.replace(**fields[best])
         report.end()
@@ -293,5 +294,5 @@ def _criterion_at(criterion, bandwidths, smoother, targets, size):
     values = []
     for unit, scales in groups:
         scores = smoother.replace(bandwidth=unit).leave_one_out(targets).scores(scales)
-        values.extend(judge(criterion, scores, smoother.n_rows, size))
+        values.extend(evaluate_criterion(criterion, scores, smoother.n_rows, size))
     return np.array(values)

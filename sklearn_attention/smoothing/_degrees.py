@@ -7,8 +7,9 @@ import numpy as np
 
 from .._blocks import evenly_spread
 from ..attention._solve import Basis
-from ..bandwidth._criteria import corrected_akaike, without_rounding
-from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS, Units, draw, narrower
+from ..bandwidth._criteria import corrected_akaike, zero_rounding_errors
+from ..bandwidth._samples import Units, draw, optimal_rate_factor
+from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS
 from ._fitted_smoother import Member
 
 # Highest degree in one feature, in two to four features, and in more: cubics of two features
@@ -88,13 +89,13 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
 
     for degree in degrees:
         watch = functools.partial(observe, degree)
-        choice = rule.choose(rows.but(degree=degree), kernel, watch)
+        choice = rule.choose(rows.with_options(degree=degree), kernel, watch)
         if degree == 1 and len(degrees) > 1:
             # The searches for the other degrees begin at a multiple of this bandwidth.
             is_numeric = rows.columns.is_numeric
             start = np.where(is_numeric, _MIN_RATIO_TO_LINES, 1.0) * choice.bandwidth
-            per_feature = choice.results is None and rows.may_have_several(kernel)
-            rows = rows.but(start=start, per_feature=per_feature or rows.per_feature)
+            per_feature = choice.results is None and rows.may_be_per_feature(kernel)
+            rows = rows.with_options(start=start, per_feature=per_feature or rows.per_feature)
         choices.append(choice)
         smoothers.append(smoother_at(degree, choice.bandwidth, choice.n_neighbors))
         if ended:
@@ -141,12 +142,12 @@ def _corrected_akaike(smoothers, rows):
         random_state = np.random.RandomState(rows.random_state)
         tables = draw(MAX_SEARCH_ROWS, random_state, *tables)
         ratio = len(rows.X) / len(tables[0])
-        factor = 1 / narrower(ratio, len(rows.columns.numeric))
+        factor = 1 / optimal_rate_factor(ratio, len(rows.columns.numeric))
     keys, values, weights = tables
-    units = Units.of(values, weights, of_each=rows.standardize)
+    units = Units.from_values(values, weights, each_column=rows.standardize)
     smoothers = [
         smoother.replace(
-            keys=keys, values=units.reduce(values), key_weights=weights, factor=factor
+            keys=keys, values=units.standardize(values), key_weights=weights, factor=factor
         )
         for smoother in smoothers
     ]
@@ -160,7 +161,7 @@ def _corrected_akaike(smoothers, rows):
     criteria = []
     for smoother in smoothers:
         scores = smoother.leave_one_out(rows=predicted).scores([1.0])
-        scores = without_rounding(scores, units.size)
+        scores = zero_rounding_errors(scores, units.size)
         scores = scores._replace(trace=scores.trace * len(present) / len(predicted))
         criteria.append(corrected_akaike(scores, len(present))[0])
     return np.array(criteria), len(predicted)

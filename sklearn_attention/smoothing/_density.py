@@ -24,7 +24,7 @@ from .._validation import (
     is_one_of,
     zero_tiny_weights,
 )
-from ..bandwidth._background import bulk
+from ..bandwidth._background import center_and_scale
 from ..bandwidth._density_search import point_masses
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import MAX_KEYS, MAX_SEARCH_ROWS, Rows, bandwidth_rule
@@ -422,7 +422,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             self.background_ = choice.background
         if self._scale.log_columns:
             # The search had logarithms; background and likelihood are in units of the rows.
-            self.background_ = np.array(bulk(self.keys_, self.columns_, self.key_weights_))
+            background = center_and_scale(self.keys_, self.columns_, self.key_weights_)
+            self.background_ = np.array(background)
             self.likelihood_score_ = self._searched_mixture().score()
         if is_one_of(sensitivity, "auto"):
             may_vary = rule.searches and not is_partitioned(self.keys_)

@@ -272,7 +272,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             # All degrees are searched on the same sample.
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
-            searched = searched.but(random_state=seed, precision=precision)
+            searched = searched.with_options(random_state=seed, precision=precision)
         terms = None
         if self._has_additive_stage(rows, rule, kernel, len(degrees)):
             terms = self._learn_terms(rows)
@@ -284,7 +284,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if terms is not None and not ended:
             mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
             if self.structure == "auto":
-                residuals = searched.but(values=mixture.residuals(mixture.values_2d))
+                residuals = searched.with_options(values=mixture.residuals(mixture.values_2d))
                 _, second, _ = search(residuals, mixture.with_second_stage)
                 self.smoother_ = mixture.with_second_stage(second).with_best_weight()
         report.end()

@@ -179,7 +179,7 @@ class FittedSmoother:
         from there to the query. ``evaluate(smoother, queries, is_inside)`` computes the arrays
         of one member; `is_inside` (n, n_features) is True for coordinates that are not moved.
         """
-        all_inside = np.broadcast_to(True, X.shape)
+        all_inside = np.broadcast_to(np.True_, X.shape)
         if len(self.members) == 1:
             return evaluate(self, X, all_inside)
         edge, outside = self.move_to_edge(X)

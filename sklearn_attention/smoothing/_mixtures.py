@@ -25,13 +25,13 @@ from .._blocks import IN_CACHE, blocks
 from ..attention._average import attend
 from ..bandwidth._background import (
     Background,
-    background_share,
+    background_mixing_weight,
     fold,
-    mass_of_others,
+    leave_one_out_mass,
     reflections,
     t_quantile,
 )
-from ..bandwidth._search import draw_rows, narrower
+from ..bandwidth._samples import draw_rows, optimal_rate_factor
 from ..kernels import Gaussian, ProductKernel
 from ..kernels._categorical import level_table
 from ..kernels._product_kernel import mixed_kernel
@@ -193,7 +193,7 @@ class KernelMixture:
     @functools.cached_property
     def share(self):
         """Mass of the background, a fraction of 1."""
-        return background_share(len(self.keys), self.weights)
+        return background_mixing_weight(len(self.keys), self.weights)
 
     @functools.cached_property
     def tables(self):
@@ -225,7 +225,7 @@ class KernelMixture:
         if n_rows <= max_rows:
             return self
         rows = draw_rows(n_rows, max_rows, check_random_state(random_state))
-        factor = 1 / narrower(n_rows / max_rows, len(self.columns.numeric))
+        factor = 1 / optimal_rate_factor(n_rows / max_rows, len(self.columns.numeric))
         return replace(self.take(rows), bandwidth=self._bandwidth(factor))
 
     def local_factors(self, sensitivity, log_density):
@@ -265,7 +265,7 @@ class KernelMixture:
         """Compute the log-density of each key in the mixture of all other keys, (n_keys,)."""
         log_sums = self._log_sums(self._images(self.keys), leave_one_out=True)
         weights = np.ones(len(self.keys)) if self.weights is None else self.weights
-        log_kernels = log_sums - np.log(mass_of_others(weights))
+        log_kernels = log_sums - np.log(leave_one_out_mass(weights))
         return self._mix(self.scale.invert(self.keys), log_kernels)
 
     def score(self):

@@ -14,7 +14,7 @@ from .._partitions import reduce_rows
 from .._validation import check_numeric_target, is_one_of
 from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
-from ..bandwidth._search import Units
+from ..bandwidth._samples import Units
 from ._estimator import KernelSmoother
 from ._summary import summarize
 from ._uncertainty import UncertaintyMixin, standard_deviations
@@ -245,11 +245,11 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
         smoother = self._smoother
-        units = Units.of(smoother.values_2d, smoother.key_weights, of_each=True)
+        units = Units.from_values(smoother.values_2d, smoother.key_weights, each_column=True)
         residuals = (smoother.training_predictions.fitted - smoother.values_2d) / units.scale
         squared = np.mean(mean_squares(residuals, smoother.key_weights))
         scores = Scores(np.nan, squared, self.effective_dof_)
-        return float(units.restore(corrected_akaike(scores, smoother.n_rows), "aicc"))
+        return float(units.restore_criterion(corrected_akaike(scores, smoother.n_rows), "aicc"))
 
 
 def check_bounds(bounds):

@@ -12,6 +12,7 @@ from .._partitions import to_memory
 from .._report import Report
 from .._shapley import FeatureEffectsMixin
 from .._validation import (
+    TRUE_FALSE_AUTO,
     check_choice,
     check_key_weights,
     check_positive,
@@ -246,7 +247,7 @@ class TransformerEstimator(
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, ("auto", *TOKENIZERS))
         check_choice("pooling", self.pooling, ("auto", "cls", "last", "mean"))
-        if not is_one_of(self.baseline, True, False, "auto"):
+        if not is_one_of(self.baseline, *TRUE_FALSE_AUTO):
             raise ValueError(
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )

@@ -11,7 +11,12 @@ from slow_background import slow_background
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
 from sklearn_attention.bandwidth import _background
-from sklearn_attention.bandwidth._background import Background, bulk, fold, reflections
+from sklearn_attention.bandwidth._background import (
+    Background,
+    center_and_scale,
+    fold,
+    reflections,
+)
 from sklearn_attention.kernels import Epanechnikov, Gaussian, Logistic
 from sklearn_attention.kernels._categorical import level_table
 
@@ -45,7 +50,7 @@ class TestBackground:
         assert kstest(uniform, "uniform").pvalue > 0.01
 
     def test_of_rows(self, bounded, weights):
-        found = Background(*bulk(bounded, COLUMNS, weights[:14]), COLUMNS, BOUNDS)
+        found = Background(*center_and_scale(bounded, COLUMNS, weights[:14]), COLUMNS, BOUNDS)
         expected = [
             slow_background(bounded, x, COLUMNS, weights[:14], BOUNDS)[1] for x in bounded
         ]
@@ -55,15 +60,17 @@ class TestBackground:
         X = np.append(np.zeros(12), [3.0, -1.0])[:, None]
         weights = np.append(np.repeat([4, 2], 6), [3, 1])
         columns = Columns.numbers(1)
-        center_and_scale = bulk(X, columns, weights.astype(float))
+        expected = center_and_scale(X, columns, weights.astype(float))
         repeated = np.repeat(X, weights, axis=0)
-        np.testing.assert_allclose(center_and_scale, bulk(repeated, columns))
+        np.testing.assert_allclose(expected, center_and_scale(repeated, columns))
         # Most rows are equal, so that the scale is the standard deviation.
-        assert center_and_scale[1] == pytest.approx(repeated.std())
+        assert expected[1] == pytest.approx(repeated.std())
 
     def test_share(self):
-        assert _background.background_share(9) == pytest.approx(0.1)
-        assert _background.background_share(4, np.array([5.0, 5, 0, 0])) == pytest.approx(1 / 3)
+        assert _background.background_mixing_weight(9) == pytest.approx(0.1)
+        assert _background.background_mixing_weight(
+            4, np.array([5.0, 5, 0, 0])
+        ) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("ends", INTERVALS[1:])

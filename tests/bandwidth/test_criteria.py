@@ -12,7 +12,11 @@ from sklearn_attention.bandwidth import (
     generalized_cross_validation,
     select_bandwidth,
 )
-from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA, criterion_slopes, judge
+from sklearn_attention.bandwidth._criteria import (
+    SMOOTHER_CRITERIA,
+    criterion_slopes,
+    evaluate_criterion,
+)
 from sklearn_attention.kernels import Epanechnikov, Gaussian
 
 
@@ -112,6 +116,6 @@ def test_exact_predictions_are_judged_without_rounding_errors(criterion):
     # Errors of two scales are rounding, those of a third are not.
     errors = np.array([3e-31, 1e-30, 1e-3])
     scores = Scores(errors, errors, np.array([2.0, 2.0, 2.0]))
-    values = judge(criterion, scores, 20, 1.0)
+    values = evaluate_criterion(criterion, scores, 20, 1.0)
     assert values[0] == values[1] < values[2]
     assert np.isfinite(values).all()

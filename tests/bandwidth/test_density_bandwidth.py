@@ -74,7 +74,7 @@ class TestLikelihood:
         assert value == pytest.approx(expected, rel=1e-12)
 
     def test_one_row_may_outweigh_all_others(self):
-        found = _background.mass_of_others(np.array([1.0, 1e48, 2.0]))
+        found = _background.leave_one_out_mass(np.array([1.0, 1e48, 2.0]))
         np.testing.assert_array_equal(found, [1e48, 3, 1e48])
 
     @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()])

@@ -142,10 +142,12 @@ def test_every_row_must_be_predicted_where_asked(kernel):
 
 
 def test_a_sample_judges_one_scale_as_wide_as_it_needs(monkeypatch):
-    judged, plain = [], _per_feature._Search._left_out
+    judged, plain = [], _per_feature._GradientSearch._leave_one_out
     monkeypatch.setattr(_per_feature, "MAX_SEARCH_ROWS", 50)
     monkeypatch.setattr(
-        _per_feature._Search, "_left_out", lambda self, h: judged.append(h) or plain(self, h)
+        _per_feature._GradientSearch,
+        "_leave_one_out",
+        lambda self, h: judged.append(h) or plain(self, h),
     )
     X = np.random.default_rng(0).uniform(size=(200, 2))
     choice = select_bandwidth(
@@ -160,9 +162,9 @@ def test_classes_need_likelihood_too(monkeypatch):
     X = rng.uniform(-1, 1, size=(60, 3))
     y = (X[:, 0] > 0).astype(int) + (X[:, 0] > 0.6)
     weights = rng.uniform(0.5, 2, size=60)
-    search, judged, found = _per_feature._Search, [], []
-    plain, likelihood = search._left_out, search._log_likelihood
-    monkeypatch.setattr(search, "_left_out", lambda s, h: judged.append(h) or plain(s, h))
+    search, judged, found = _per_feature._GradientSearch, [], []
+    plain, likelihood = search._leave_one_out, search._log_likelihood
+    monkeypatch.setattr(search, "_leave_one_out", lambda s, h: judged.append(h) or plain(s, h))
 
     def recorded(search, leave_one_out):
         found.append(likelihood(search, leave_one_out))
@@ -172,13 +174,13 @@ def test_classes_need_likelihood_too(monkeypatch):
     model = NadarayaWatsonClassifier().fit(X, y, weights)
     assert hasattr(model, "relevance_")
     n = weights.sum() ** 2 / (weights @ weights)
-    for h, value in zip(judged[-2:], found[::-1], strict=True):
+    for h, value in zip(judged[-2:], found, strict=True):
         shares = attention_weights(X, X, bandwidth=h, sample_weight=weights, leave_one_out=True)
         alike = y[:, None] == y
         proba = (n * (shares * alike).sum(axis=1) + alike @ weights / weights.sum()) / (n + 1)
         assert value == pytest.approx(60 * np.average(np.log(proba), weights=weights), rel=1e-9)
-    assert found[0] - found[1] > 2 * 2
-    monkeypatch.setattr(_per_feature, "_GAIN_OF_CLASSES", (found[0] - found[1]) / 2 + 1e-6)
+    assert found[1] - found[0] > 2 * 2
+    monkeypatch.setattr(_per_feature, "_GAIN_OF_CLASSES", (found[1] - found[0]) / 2 + 1e-6)
     assert not hasattr(NadarayaWatsonClassifier().fit(X, y, weights), "relevance_")
 
 

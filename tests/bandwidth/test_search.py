@@ -1,4 +1,4 @@
-"""What searches share: samples and how bandwidths go from there to all rows, trials, ranges."""
+"""What searches share: trials, ranges, and rows without outliers."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from sklearn_attention import (
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.bandwidth import _search, select_bandwidth
-from sklearn_attention.bandwidth._search import Rows, Sample, Trials, ValueSample, search_range
+from sklearn_attention.bandwidth import select_bandwidth
+from sklearn_attention.bandwidth._search import Rows, Trials, search_range
 from sklearn_attention.kernels import Gaussian
 
 
@@ -21,52 +21,6 @@ def make_rows(n=50, **options):
     X = np.random.default_rng(0).normal(size=(n, 2)) * [1.0, 9.0]
     values = np.arange(n)[:, None] * 100.0
     return Rows(**{"X": X, "values": values, "columns": Columns.numbers(2)} | options)
-
-
-class TestSample:
-    def test_rows_without_weight_are_left_out_before_some_are_drawn(self):
-        weight = np.repeat([1.0, 0.0], [40, 10])
-        sample = Sample("loo", make_rows(sample_weight=weight, random_state=0), 100)
-        assert len(sample) == 40
-        spread = sample.spread
-        sample.limit(20)
-        assert len(sample) == len(sample.values) == len(sample.sample_weight) == 20
-        np.testing.assert_array_equal(sample.spread, spread)
-        sample.limit(30)
-        assert len(sample) == 20
-
-    def test_of_very_many_rows_the_spread_is_of_all(self, monkeypatch):
-        rows = make_rows(random_state=0)
-        monkeypatch.setattr(_search, "MANY_ROWS", 49)
-        sample = Sample("loo", rows, 10)
-        assert len(sample) == 10
-        np.testing.assert_allclose(sample.spread, rows.X.std(axis=0))
-
-    def test_rows_in_order_are_a_stretch(self):
-        sample = ValueSample("loo", make_rows(gap=2, random_state=0), 20)
-        steps = np.diff(sample.in_units(1.0, "loo") ** 0.5 * sample.values[:, 0])
-        np.testing.assert_allclose(steps, 100)
-        assert len(sample) == 20
-
-    def test_numbers_are_carried_over_at_the_rate_and_lambdas_at_its_square(self):
-        columns = Columns(("numeric", "unordered"), (None, range(3)))
-        sample = Sample("loo", make_rows(columns=columns, random_state=0), 100)
-        np.testing.assert_array_equal(sample.rescale_to_all_rows(np.ones(2)), 1)
-        sample.limit(10)
-        rate = 5 ** (-1 / 5)
-        np.testing.assert_allclose(sample.rescale_to_all_rows(np.ones(2)), [rate, rate**2])
-        found = sample.rescale_to_all_rows(np.ones(2), decreasing=False)
-        np.testing.assert_allclose(found, [1, rate**2])
-
-    def test_copies_are_joined_but_classes_are_not(self):
-        X = np.random.default_rng(0).integers(0, 5, size=(60, 1)).astype(float)
-        columns = Columns.numbers(1)
-        classes = Rows(X=X, values=(X > 2).astype(float), columns=columns)
-        assert len(ValueSample("loo", classes, 100)) == 60
-        X = np.tile(np.arange(20.0)[:, None], (2, 1))
-        sample = ValueSample("loo", Rows(X=X, values=X**2 + 1, columns=columns), 100)
-        assert len(sample) == 20
-        np.testing.assert_array_equal(sample.sample_weight, 2)
 
 
 class TestTrials:

@@ -16,7 +16,7 @@ from sklearn_attention import (
     attention_weights,
 )
 from sklearn_attention.bandwidth import rule_bandwidth
-from sklearn_attention.bandwidth._background import bulk
+from sklearn_attention.bandwidth._background import center_and_scale
 from sklearn_attention.kernels import Gaussian
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _mixtures
@@ -159,7 +159,7 @@ class TestBackground:
         if degree:
             center, spread = model._line.predict(X[:9]), model.residuals_
         kernels = np.exp(alike.fit(X, spread).score_samples(X[:9], y[:9] - center))
-        middle, scale = bulk(spread[:, None], Columns.numbers(1))
+        middle, scale = center_and_scale(spread[:, None], Columns.numbers(1))
         np.testing.assert_allclose(model.background_, [middle[0], scale[0]], rtol=1e-12)
         z = (y[:9] - center - middle) / scale
         wide = t(2).pdf(z) / scale

@@ -1,0 +1,271 @@
+"""Samples of the rows that a search for a bandwidth evaluates, and the units of their values.
+
+A search evaluates a sample if there are many rows. The best bandwidth of n rows with d numeric
+columns is in proportion to n^(-1 / (d + 4)), and the best lambda of a category to the square of
+this rate (Li and Racine 2003). So the bandwidths of a sample are multiplied by a factor that
+turns them into those of all rows.
+"""
+
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
+
+from .._column_stats import checked_std, column_stats, feature_std, std_above_rounding
+from .._partitions import is_partitioned, partitions, run_on_partitions, to_memory
+from ..attention._doubled_windows import DISTINCT
+
+# If there are more rows than this, the sample is drawn at once, and only the standard
+# deviations of the columns are computed from all rows.
+MANY_ROWS = 10_000_000
+# Copies of rows are searched for only if there are at least this many different rows.
+_MIN_ROWS_WITH_COPIES = 10
+
+
+def optimal_rate_factor(n_ratio, n_features, *, decreasing=True):
+    """Return the factor on the best bandwidth if there are `n_ratio` times as many rows.
+
+    It is n_ratio^(-1 / (d + 4)) for d = `n_features` numeric columns. `decreasing` is that of
+    the kernel: if it does not decrease with the distance, its bandwidth is not the size of a
+    neighbourhood, so that the factor is 1.
+    """
+    return n_ratio ** (-1 / (n_features + 4)) if decreasing else 1.0
+
+
+class Sample:
+    """Rows that a search evaluates: those of positive weight, or a random sample of them.
+
+    Attributes
+    ----------
+    X, values, sample_weight
+        Those of the Rows; `values` and `sample_weight` may be None.
+    std : ndarray of shape (n_columns,)
+        Standard deviations of the columns of X, which do not change if fewer rows are drawn.
+    random_state : numpy.random.RandomState
+        It draws samples.
+    """
+
+    def __init__(self, name, rows, max_rows, min_rows=2):
+        # `max_rows` limits only samples that are drawn at once; see `limit` for all others. A
+        # search with the criterion `name` needs at least `min_rows` rows.
+        self.random_state, self._columns = check_random_state(rows.random_state), rows.columns
+        self.X, self.values, self.sample_weight = rows.X, rows.values, rows.sample_weight
+        self._n_ratio = 1.0  # number of all rows divided by the number of rows of the sample
+        self._keeps_order = rows.gap > 0
+        std = None
+        if are_sampled(self.X):
+            if len(self) > max_rows:
+                std = checked_std(rows.stats)
+                self._draw(max_rows)
+            else:
+                # Rows are loaded, so that all results, also of random draws, are those of the
+                # same rows in memory.
+                tables = self.X, self.values, self.sample_weight
+                self.X, self.values, self.sample_weight = to_memory(*tables)
+        if self.sample_weight is not None:
+            self.take(self.sample_weight > 0)
+        if len(self) < min_rows:
+            number = {2: "two", 3: "three"}[min_rows]
+            raise ValueError(
+                f"bandwidth={name!r} predicts each row from the others and needs {number} rows "
+                f"of positive weight, got n_samples={len(self)}: pass more rows, or a number "
+                "as bandwidth."
+            )
+        self.std = feature_std(self.X, self.sample_weight) if std is None else std
+
+    def __len__(self):
+        return len(self.X)
+
+    def limit(self, max_rows):
+        """Keep `max_rows` rows at random if there are more."""
+        if len(self) > max_rows:
+            self._draw(max_rows)
+
+    def positions(self, max_rows):
+        """Draw ascending positions of `max_rows` rows; return None if there are not more."""
+        if max_rows >= len(self):
+            return None
+        return draw_rows(len(self), max_rows, self.random_state)
+
+    def rescale_to_all_rows(self, bandwidth, *, decreasing=True):
+        """Turn bandwidths and lambdas (n_columns,) of this sample into those of all rows.
+
+        `decreasing` is that of the kernel.
+        """
+        n_features = len(self._columns.numeric)
+        factor = optimal_rate_factor(self._n_ratio, n_features, decreasing=decreasing)
+        lambda_factor = optimal_rate_factor(self._n_ratio, n_features) ** 2
+        return bandwidth * np.where(self._columns.is_numeric, factor, lambda_factor)
+
+    def take(self, rows):
+        """Keep only the rows at the positions, or of the mask, `rows`."""
+        tables = self.X, self.values, self.sample_weight
+        self.X, self.values, self.sample_weight = (
+            None if x is None else x[rows] for x in tables
+        )
+
+    def _draw(self, n_rows):
+        """Keep `n_rows` rows at random; consecutive ones if their order matters."""
+        n_all, tables = len(self), (self.X, self.values, self.sample_weight)
+        self._n_ratio *= n_all / n_rows
+        if self._keeps_order:
+            first = self.random_state.randint(n_all - n_rows + 1)
+            rows = slice(first, first + n_rows)
+            tables = to_memory(*(None if x is None else x[rows] for x in tables))
+        else:
+            tables = draw(n_rows, self.random_state, *tables)
+        self.X, self.values, self.sample_weight = tables
+
+
+class Units(NamedTuple):
+    """Center and scale of the columns of targets, with which criteria have a size of about 1.
+
+    A column x becomes x / scale - center / scale.
+    """
+
+    center: np.ndarray  # mean of each column, (n_values,)
+    scale: np.ndarray  # divisor of each column, (n_values,)
+    unit: float  # the scale of all columns that vary, a power of two; 1 if each has its own
+    size: float  # largest absolute value of a scaled column; the smallest of all columns
+
+    @classmethod
+    def from_values(cls, values, sample_weight, *, each_column):
+        """Compute the units of targets (n_samples, n_values).
+
+        The scale of a column is its standard deviation if `each_column` is True and there are
+        several. Otherwise all columns share a power of two of this size, so that their scaled
+        values keep all digits.
+        """
+        stats = column_stats(values, sample_weight)
+        std = std_above_rounding(stats)
+        each_column = each_column and len(std) > 1
+        unit = 1.0 if each_column else float(np.ldexp(1.0, np.frexp(std.max())[1]))
+        # The rounding errors of a constant column are in proportion to the constant.
+        constant = np.where(stats.largest > 0, stats.largest, 1.0)
+        scale = np.where(std > 0, std if each_column else unit, constant)
+        return cls(stats.mean, scale, unit, float((stats.largest / scale).min()))
+
+    def standardize(self, values):
+        """Subtract the center from values, and divide them by the scale."""
+        # The division comes first, so that no difference overflows.
+        return values / self.scale - self.center / self.scale
+
+    def restore_criterion(self, value, criterion):
+        """Turn a criterion of standardized values into one of values in their own unit."""
+        if criterion == "aicc":
+            return value + 2 * np.log(self.unit)
+        with np.errstate(over="ignore", under="ignore"):
+            return value * np.square(np.float64(self.unit))
+
+
+class ValueSample(Sample):
+    """A sample with targets: copies of rows are joined, and `values` are standardized.
+
+    Attributes
+    ----------
+    units : Units
+        Those in which `values` are standardized.
+    """
+
+    def __init__(self, name, rows, max_rows, min_rows=2):
+        if not rows.values.shape[1]:
+            raise ValueError(
+                f"values has shape {rows.values.shape}, without any column to predict: pass at "
+                "least one."
+            )
+        super().__init__(name, rows, max_rows, min_rows)
+        if not self._keeps_order:
+            self._join_copies()
+        self.limit(max_rows)
+        self.units = Units.from_values(
+            self.values, self.sample_weight, each_column=rows.standardize
+        )
+        self.values = self.units.standardize(self.values)
+
+    def restore_criterion(self, value, criterion):
+        """Turn a criterion of standardized values into one of the values as passed."""
+        return float(self.units.restore_criterion(value, criterion))
+
+    def subset(self, n_rows):
+        """Return the sample of the rows at `representative_positions`."""
+        subset = copy(self)
+        subset.take(self.representative_positions(n_rows))
+        return subset
+
+    def representative_positions(self, n_rows):
+        """Return positions of `n_rows` rows whose targets are distributed as those of all rows.
+
+        Rows are sorted by their targets and taken at regular steps, so that the result does not
+        depend on the order of the rows.
+        """
+        order = np.lexsort([(self.X / self.std).sum(axis=1), *self.values.T])
+        return order[np.linspace(0, len(order) - 1, n_rows).astype(int)]
+
+    def _join_copies(self):
+        """Join rows that are equal in all columns and targets to one, with their total weight.
+
+        If most of the different rows have targets of their own, equal rows are copies, which
+        would predict each other exactly. Otherwise, as for classes, they may be equal by
+        chance, and stay.
+        """
+        X, values, n_features = self.X, self.values, self.X.shape[1]
+        if len(np.unique(X[:, 0])) == len(X):  # no rows are equal
+            return
+        rows, position, counts = np.unique(
+            np.column_stack([X, values]), axis=0, return_inverse=True, return_counts=True
+        )
+        if len(rows) == len(X) or len(rows) < _MIN_ROWS_WITH_COPIES:
+            return
+        if len(np.unique(values, axis=0)) < DISTINCT * len(rows):  # many share their targets
+            return
+        if self.sample_weight is not None:
+            counts = np.bincount(position.ravel(), self.sample_weight)
+        self.X, self.values = rows[:, :n_features], rows[:, n_features:]
+        self.sample_weight = counts.astype(np.float64)
+
+
+def are_sampled(X):
+    """Return True for rows of Dask or very many rows, from which a sample is drawn at once."""
+    return is_partitioned(X) or len(X) > MANY_ROWS
+
+
+def draw(n_rows, random_state, *tables):
+    """Draw rows at random, the same from all tables, and return tables in memory.
+
+    All rows are returned if there are fewer than `n_rows`. Tables may be None, in Dask
+    partitions, or in memory.
+    """
+    n_samples = len(tables[0])
+    rows = draw_rows(n_samples, min(n_rows, n_samples), random_state)
+    if not is_partitioned(*tables):
+        return tuple(None if x is None else x[rows] for x in tables)
+    import dask
+
+    # Only the number of rows from each partition is drawn here. The partitions draw their rows
+    # themselves, so that no positions have to be sent to them.
+    sizes = next(x for x in tables if is_partitioned(x)).chunks[0]
+    counts = np.diff(np.searchsorted(rows, np.cumsum((0, *sizes))))
+    seeds = random_state.randint(2**31, size=len(counts))
+    arguments = [
+        (count, seed, *partition)
+        for count, seed, partition in zip(counts, seeds, partitions(*tables), strict=True)
+    ]
+    drawn = dask.compute(*run_on_partitions(_draw_from_partition, arguments))
+    columns = zip(*drawn, strict=True)
+    return tuple(None if tables[0] is None else np.concatenate(tables) for tables in columns)
+
+
+def _draw_from_partition(n_rows, seed, *tables):
+    """Draw `n_rows` rows of a partition, the same from all tables, which may be None."""
+    random_state = np.random.RandomState(seed)
+    n_samples = next(len(x) for x in tables if x is not None)
+    rows = draw_rows(n_samples, n_rows, random_state)
+    return [None if x is None else x[rows] for x in tables]
+
+
+def draw_rows(n_samples, n_rows, random_state):
+    """Draw ascending positions of `n_rows` rows; it needs memory only for these."""
+    rows = sample_without_replacement(n_samples, n_rows, random_state=random_state)
+    return np.sort(rows)
