@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 
 from ..kernels import Kernel
 from ._read import as_given
-from ._smoother import Smoother, checked, smooth
+from ._smoother import Smoother, smooth
 from ._solve import is_degree
+from ._sums import require_sums
 
 
 def attend(
@@ -163,7 +164,7 @@ def attention_sums(
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     names = "queries", "keys", "values", "sample_weight"
     tables = map(as_given, names, (queries, keys, values, sample_weight))
-    return checked(smoother.sums_of_part(*tables, complete=True))
+    return require_sums(smoother.sums_of_part(*tables, complete=True))
 
 
 class LocalFit(NamedTuple):

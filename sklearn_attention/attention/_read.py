@@ -263,6 +263,17 @@ def in_precision(x, dtype):
         return np.ascontiguousarray(x, dtype=dtype)
 
 
+def shaped(fields, types):
+    """Return fields of queries with their shapes at one query, and in their types.
+
+    `types` has a pair of a shape and a type for each field.
+    """
+    return [
+        in_precision(x, dtype).reshape(len(x), *shape)
+        for x, (shape, dtype) in zip(fields, types, strict=True)
+    ]
+
+
 def check_table(x, name):
     """Return a table as it is, if it has rows of features, all of them finite."""
     if x.ndim == 2 and x.shape[1] == 0:

@@ -174,3 +174,10 @@ class Sums(NamedTuple):
             sums[..., lost] = 0.0
             sums[0][:, lost] = self.nearest.sums[:, lost]
         return self._replace(shift=shift, sums=sums)
+
+
+def require_sums(sums):
+    """Return sums over all keys; raise ValueError if they are None, since no key has weight."""
+    if sums is None:
+        raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
+    return sums

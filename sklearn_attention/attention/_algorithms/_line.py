@@ -13,7 +13,7 @@ import numpy as np
 from ..._blocks import IN_CACHE
 from .._sums import Sums
 from ._boxes import Boxes, Grid
-from ._keys import Keys, Ranges, cutoff, in_order, inside
+from ._keys import LinearTimeKeys, Ranges, cutoff, in_order, inside
 from ._nearest import distance_along, nearest_along
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
@@ -27,7 +27,7 @@ _SAMPLED_QUERIES = 64
 _PAIR, _CALL, _CELL = 12.0, 2e5, 35.0
 
 
-class Line(Keys):
+class Line(LinearTimeKeys):
     """Keys along one feature, in order."""
 
     # Queries ascend, too, unless the nearest keys are searched. `order` has the positions of

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ._boxes import Boxes, Grid
-from ._keys import Keys, cutoff
+from ._keys import LinearTimeKeys, cutoff
 
 # Width of cells in standard deviations, and number of polynomials: errors are below rounding.
 _WIDTH, _TERMS = 5.0, 32
@@ -19,7 +19,7 @@ FEW_PAIRS = 2**19
 _PAIRS_OF_CELL = 256
 
 
-class Plane(Keys):
+class Plane(LinearTimeKeys):
     """Keys in the plane, for a kernel that :func:`serves_plane`."""
 
     def __init__(self, points, weights, values, kernel, degree=0):
