@@ -139,7 +139,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "is_narrow = np.abs(offset[to]).max(initial=0.0) <= MAX_WIDTH[0] * min_width",
+        "is_narrow = np.abs(offset[to]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale",
         "is_narrow = True",
         "products of places that are far apart lose digits",
     ),
@@ -151,8 +151,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "points = places[queries] / np.minimum(min_width, self._extent)",
-        "points = places[queries] / min_width",
+        "points = self._numeric_queries[rows] / np.minimum(min_scale, self._extent)",
+        "points = self._numeric_queries[rows] / min_scale",
         "sums lose digits where keys spread less than their queries",
     ),
     Mutation(
@@ -199,8 +199,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_pair_sums.py",
-        "lost = (sums[:, 0] < LEAST) & self.in_logs",
-        "lost = (sums[:, 0] < 0) & self.in_logs",
+        "is_one_way = (sums[:, 0] < LEAST) & self.in_logs",
+        "is_one_way = (sums[:, 0] < 0) & self.in_logs",
         "sums that underflow are not made again as logarithms",
     ),
     Mutation(

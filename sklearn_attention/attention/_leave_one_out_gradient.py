@@ -46,7 +46,7 @@ class LeaveOneOutGradient:
         self.kernel = kernel if numeric else Constant()
         self.empty = empty
         share = functools.partial(map_on_threads, parallel=len(X) ** 2 > _FEW_PAIRS)
-        self.sums = PairSums(X[:, numeric], codes, self.kernel, self.weights, share=share)
+        self.sums = PairSums(X[:, numeric], codes, self.kernel, self.weights, map_blocks=share)
         self._passed, self.numbers = X[:, numeric], self.sums.numbers
         # The polynomials' coordinates are in units that no bandwidth changes.
         largest = np.abs(self.numbers).max(axis=0)
