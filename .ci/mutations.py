@@ -157,8 +157,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "without = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)",
-        "without = total * np.exp(shift - base)",
+        "others = np.where(shift > -np.inf, total_without, 0.0) * np.exp(shift - base)",
+        "others = total_without * np.exp(shift - base)",
         "a row without others is not fitted by itself",
     ),
     Mutation(
@@ -181,14 +181,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "terms = self.sums.log_own + np.log(self.weights), 1.0",
-        "terms = self.sums.log_own, 1.0",
+        "terms = self._sums.log_own + np.log(self._weights), 1.0",
+        "terms = self._sums.log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "leverage = share * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))",
-        "leverage = share * (1 - (fitted.solved_mean * fitted.mean).sum(axis=1))",
+        "leverage = weight * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))",
+        "leverage = weight * (1 - (fitted.solved_mean * fitted.mean).sum(axis=1))",
         "sign of what slopes add to a leverage",
     ),
     Mutation(

@@ -265,8 +265,8 @@ class FittedSmoother:
         """Windows of the rows; if rows repeat others, a smoother of the design points."""
         size = Basis(self.degree, len(self.columns.numeric)).size
         windows, points = Windows(self.keys, self.table, self.counts, size), None
-        if windows.repeat:
-            points = self.take(windows.first)
+        if windows.has_repeats:
+            points = self.take(windows.first_rows)
             points = points.replace(values=points.keys[:, :0], key_weights=None)
         return windows, points
 

@@ -108,7 +108,7 @@ def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
     scales = [50.0, 0.2, 60.0, 70.0, 0.3]
     monkeypatch.setattr(NearKeys, "saves_time", SAVES_TIME)
     monkeypatch.setattr(_near_keys, "_KEYS_OF_A_GROUP", 0)
-    rows, near = np.arange(N), smoother._rows._sums._near
+    rows, near = np.arange(N), smoother._rows._without_row._near
     few = [near.groups(rows, np.full(N, scale)) is not None for scale in scales]
     assert few == [False, True, False, False, True]
     one_by_one = [smoother.scores([scale]) for scale in scales]
