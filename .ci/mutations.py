@@ -205,8 +205,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_sums.py",
-        "error_bound = self.error_bound * first + sums.error_bound * second",
-        "error_bound = self.error_bound * first + sums.error_bound",
+        "error_bound = self.error_bound * factor + sums.error_bound * other_factor",
+        "error_bound = self.error_bound * factor + sums.error_bound",
         "what is trusted of one part stays in its own scale",
     ),
     Mutation(
@@ -523,8 +523,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_tables.py",
-        "np.asarray(quantiles) * reached[-1:].T * (1 - _SLACK)",
-        "np.asarray(quantiles) * reached[-1:].T",
+        "np.asarray(quantiles) * cumulative[-1:].T * (1 - _SLACK)",
+        "np.asarray(quantiles) * cumulative[-1:].T",
         "rounding decides a quantile at the edge between two values",
     ),
     Mutation(
