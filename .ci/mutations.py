@@ -79,7 +79,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "rows = rows[inside(limits, line.order[place[rows]])]",
+        "rows = rows[inside(limits, line.order[nearest[rows]])]",
         "rows = rows[:0]",
         "a key that is left out is the nearest along a line",
     ),

@@ -1,4 +1,11 @@
-"""The weighted average of stored values, and local polynomials in place of it."""
+r"""The weighted average of stored values, and local polynomials in place of it.
+
+For queries q, keys :math:`k_i` and values :math:`v_i`, :func:`attend` computes averages with
+the kernel's weights :math:`w_i K(q / h, k_i / h)`, and :func:`attend_local` fits a polynomial
+with these weights around every query. `_smoother.py` computes both; this module has the public
+functions and what they promise. Time is from O(n + m) to O(n m) for n queries and m keys, by
+the algorithm that `_reduce.py` takes; memory is O(n + m).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -130,7 +137,7 @@ def attention_sums(
     algorithm: str = "auto",
     empty: str = "nearest",
 ) -> Any:
-    """Compute the sums over one part of the keys from which weighted averages are made.
+    """Compute sums over one part of the keys, from which weighted averages are made.
 
     Use it if your keys come in parts, such as files: add the sums of all parts, and divide once
     with their method `average`. If all keys are in memory or in a Dask collection, take
@@ -182,13 +189,13 @@ class LocalFit(NamedTuple):
     log_normalizers : array of shape (n_queries,)
         Logarithm of the sum of the weights.
     ridge : array of shape (n_queries,)
-        Added to the variances of the local terms, in units of the kernel's own, or of the
-        data's where they are narrower than the kernel; 0 where the rows in the window determine
-        the slopes.
+        What was added to the variances of the local terms, in units of the kernel's variance,
+        or of the data's variance if they are narrower than the kernel; 0 where the rows in the
+        window determine the slopes.
     squared_distance : array of shape (n_queries,)
-        Of the query from the mean of the rows in its window, in the metric of their terms,
-        :math:`\mu^\top C^{-1} \mu`. A row of weight 1 at the query has a leverage of
-        :math:`1 + \mu^\top C^{-1} \mu` times its share of the weights.
+        Squared Mahalanobis distance :math:`\mu^\top C^{-1} \mu` of the query from the rows in
+        its window, for the mean and covariance of their terms. A row at the query has a
+        leverage of :math:`1 + \mu^\top C^{-1} \mu` times its share of the weights.
     """
 
     values: Any

@@ -1,7 +1,8 @@
 r"""Local polynomials: from the sums about a query to a value and its slopes.
 
 Symbols follow Fan and Gijbels (1996). About a query a polynomial in d features has P *terms*
-:math:`\phi`: the constant 1, then the d coordinates of :math:`k - q`, then their products. For n queries and p columns of values v, the normal equations of weighted least squares have
+:math:`\phi`: the constant 1, then the d coordinates of :math:`k - q`, then their products. For
+n queries and p columns of values v, the normal equations of weighted least squares have
 
 * the *Gram matrix* `gram` (n, P, P), :math:`E[\phi \phi^\top]`, and `cross` (n, P, p),
   :math:`E[\phi v^\top]`. E averages over the keys, with the weights at the query;
@@ -219,8 +220,8 @@ def local_unit(spread, extent):
 
     `spread`, the kernel's standard deviation, is a number or (n, 1).
     """
-    # In this unit a window is ill-conditioned if its keys vary less than the kernel and than all
-    # keys, but not because it is wider than all data: there it is ordinary least squares.
+    # In this unit a window is ill-conditioned if its keys vary less than it could hold, but not
+    # because it is wider than all data, where the fit is ordinary least squares.
     return np.minimum(spread, extent)
 
 
@@ -252,12 +253,12 @@ def solve(gram, cross):
 
     `gram` has :math:`E[\phi \phi^\top]` and `cross` has :math:`E[\phi v^\top]`. Let :math:`\mu`
     and :math:`C` be the mean and the covariance of the terms without the constant, and
-    :math:`c` their covariance with the values. Then :math:`\beta = (C + \rho I)^{-1} c`, where the ridge
-    :math:`\rho = \max(0, \tau - \lambda_{\min}(C))` lifts the smallest eigenvalue to a minimum
-    :math:`\tau`. The value at the centre is :math:`\bar v - r \mu^\top \beta`. With the squared
-    distance :math:`D = \mu^\top (C + \rho I)^{-1} \mu` and :math:`b^2`, 9 for each term, the
-    shrinkage :math:`r = \min(1, b / \sqrt D)` keeps it within :math:`b` standard deviations of
-    the values from their mean (by Cauchy and Schwarz).
+    :math:`c` their covariance with the values. Then :math:`\beta = (C + \rho I)^{-1} c`, where
+    the ridge :math:`\rho = \max(0, \tau - \lambda_{\min}(C))` lifts the smallest eigenvalue to
+    a minimum :math:`\tau`. The value at the centre is :math:`\bar v - r \mu^\top \beta`. Let
+    :math:`D = \mu^\top (C + \rho I)^{-1} \mu` be the squared distance, and :math:`b^2` 9 for
+    each term. The shrinkage :math:`r = \min(1, b / \sqrt D)` keeps the value within :math:`b`
+    standard deviations of the values from their mean (by Cauchy and Schwarz).
     """
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = _covariance(gram)

@@ -1,8 +1,14 @@
-"""Kernel sums along one feature, by running sums, recurrences, boxes or pairs.
+r"""Kernel sums along one feature, by running sums, recurrences, boxes or pairs.
 
-An estimate of the nanoseconds decides between the algorithm of linear time and the pairs
-within the kernel's cutoff. Pairs also serve queries with bandwidths of their own, and those
-for which the sum is not well above the error bound.
+A `Line` holds the keys in order. By the kernel, it has one of three algorithms of linear time:
+running sums for polynomials on a window (`_windows.py`), recurrences for exponentials
+(`_recurrences.py`), and boxes, Chebyshev interpolation between cells, for analytic kernels
+(`_boxes.py`). After sorting n queries and m keys, time and memory are O(n + m).
+
+Pairs within the *cutoff*, the distance beyond which the kernel is negligible, are taken if they
+need fewer nanoseconds by an estimate. They also serve queries at scales of their own, and those
+for which the sum is not well above the error bound. A *scale* is a multiple of the bandwidth; a
+distance in bandwidths divided by it is u.
 """
 
 import functools
@@ -28,10 +34,11 @@ _PAIR, _CALL, _CELL = 12.0, 2e5, 35.0
 
 
 class Line(LinearTimeKeys):
-    """Keys along one feature, in order."""
+    """Keys along one feature, in order.
 
-    # Queries ascend, too, unless the nearest keys are searched. `order` has the positions of
-    # the keys as passed, and `x` their coordinates, which ascend.
+    `order` (m,) has the position of each key as passed, and `x` (m,) the coordinates, which
+    ascend. The queries of sums ascend, too, but not those of :meth:`nearest_of`.
+    """
 
     def __init__(self, x, weights, values, kernel, degree=0, order=None):
         self.order = np.argsort(x) if order is None else order
@@ -42,6 +49,7 @@ class Line(LinearTimeKeys):
 
     @functools.cached_property
     def _algorithm(self):
+        """The algorithm of linear time for the kernel."""
         if self.kernel.polynomial is not None:
             return WindowSums(self)
         if self.kernel.exponential_polynomial is not None:
@@ -49,31 +57,29 @@ class Line(LinearTimeKeys):
         return _BoxSums(self)
 
     def _in_linear_time(self, queries, scale):
-        if np.ndim(scale) or self._pairs_are_few(queries, scale):
+        if np.ndim(scale) or self._pairs_are_faster(queries, scale):
             return None
         return self._algorithm(queries, scale)
 
-    def _pairs_are_few(self, queries, scale):
+    def _pairs_are_faster(self, queries, scale):
+        """Compare the estimated nanoseconds of pairs with those of the algorithm."""
         if not len(queries):
             return True
         sample = queries[:: max(1, len(queries) // _SAMPLED_QUERIES), 0]
         low, high = window(self.x, sample, self.cutoff * scale)
-        pairs, linear = _PAIR * (high - low).mean(), self._algorithm.cost(high - low)
-        return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
+        n_near = high - low
+        time_by_pairs = _PAIR * n_near.mean() * len(queries)
+        n_mean = (len(self.x) + len(queries)) / 2
+        return time_by_pairs < self._algorithm.cost(n_near) * n_mean + _CALL
 
     def _by_pairs(self, queries, scale, left_out):
+        """Compute `Sums` over the keys within the cutoff of each query, pair by pair."""
         kernel, places = self.kernel, queries[:, 0]
         is_compact = math.isfinite(kernel.support)
-        distance = self._cutoff_of_all * scale
-        if not is_compact:
-            nearest = distance_along(self, places, left_out) / scale
-            far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.cutoff / 4))
-            distance[far] = self._cutoff_beside(nearest[far]) * scale[far]
-        exact = is_compact and kernel.profile(np.ones(1))[0] > 0
-        ranges = Ranges(*window(self.x, places, distance, exact=exact))
-        shift = np.full(len(places), -np.inf)
         sums = np.zeros((2 * self.degree + 1, len(self.columns), len(places)))
-        for rows, counts, keys in ranges.blocks():
+        shift = np.full(len(places), -np.inf)
+        # The pairs of all queries follow each other: `starts` are the first ones of each query.
+        for rows, counts, keys in self._near_ranges(places, scale, left_out).blocks():
             starts = np.cumsum(counts) - counts
             query = np.repeat(rows, counts)
             with np.errstate(over="ignore"):
@@ -98,8 +104,26 @@ class Line(LinearTimeKeys):
                     sums[power, c, rows] = np.add.reduceat(terms, starts)
         return Sums(shift, sums, np.zeros(len(places)))
 
-    def _cutoff_beside(self, nearest):
-        """Return the distance up to which keys count beside one at the distance `nearest`."""
+    def _near_ranges(self, places, scale, left_out):
+        """Return the `Ranges` of keys whose weight is not negligible at the queries `places`.
+
+        Keys are compared with the nearest key that is not left out, if this is far away.
+        """
+        kernel, distance = self.kernel, self._cutoff_of_all * scale
+        is_compact = math.isfinite(kernel.support)
+        if not is_compact:
+            nearest = distance_along(self, places, left_out) / scale
+            far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.cutoff / 4))
+            distance[far] = self._cutoff_from_nearest(nearest[far]) * scale[far]
+        jumps = is_compact and kernel.profile(np.ones(1))[0] > 0
+        return Ranges(*window(self.x, places, distance, exact=jumps))
+
+    def _cutoff_from_nearest(self, nearest):
+        """Return the distances (n,) beyond which keys are negligible beside the nearest one.
+
+        `nearest` (n,) are the distances to the nearest keys. Both are in bandwidths times the
+        scale.
+        """
         # The kernels' logarithms are concave: beyond two points they fall at least as fast as
         # between these, and beyond the nearest key as fast as from 0.
         step = 1 / np.maximum(nearest, 1.0)
@@ -110,40 +134,46 @@ class Line(LinearTimeKeys):
         return nearest + np.fmin(distance, self._cutoff_of_all)
 
     def nearest_of(self, rows):
-        """Sum over the nearest keys of some queries of the problem."""
+        """Sum over the nearest keys of the queries at `rows` of the problem, as `Nearest`."""
         queries, left_out = self._queries_at(rows)
         return nearest_along(self, queries[:, 0], left_out, self.problem.rounding[rows])
 
     def groups(self, scales):
-        """Return the scales in groups whose sums are computed together."""
+        """Return the scales in groups whose sums :meth:`side_by_side` computes together."""
         polynomial = self.kernel.polynomial
-        # Where the kernel jumps, a distance's last digit decides which keys have weight.
+        # Where the kernel jumps, the last digit of a distance decides which keys have weight,
+        # and side by side this digit is lost.
         jumps = polynomial is not None and sum(polynomial) > 1e-9
         if jumps or not self.are_queries or self.problem.left_out is None:
             return np.split(scales, len(scales))
-        lengths = (np.ptp(self.x) + self._gap) / scales + 2 * self.cutoff
+        lengths = (np.ptp(self.x) + self._largest_gap) / scales + 2 * self.cutoff
         starts, end = [0], lengths[0]
         for position in range(1, len(scales)):
             first = starts[-1]
             end += lengths[position]
             n_numbers = (position - first + 1) * self.columns.size
-            # Positions beyond this have lost half of their digits.
+            # Coordinates beyond this number have lost half of their digits.
             if end > np.finfo(np.float64).eps ** -0.5 or n_numbers > IN_CACHE:
                 starts.append(position)
                 end = lengths[position]
         return np.split(scales, starts[1:])
 
     @functools.cached_property
-    def _gap(self):
+    def _largest_gap(self):
+        """Largest difference of neighbouring keys, in bandwidths."""
         return np.diff(self.x).max(initial=0.0)
 
     def side_by_side(self, scales):
-        """Sum about the keys, which leave keys out, at one bandwidth after the other."""
-        # For small samples a call takes longer than the sums. So copies of the keys, each in
-        # units of its own bandwidth, are laid out side by side, so far from each other that no
-        # key has weight in another copy, even where its own neighbours are far.
+        """Compute `Sums` about the keys, which leave keys out, at several scales in one call.
+
+        The queries of the result are all keys at the first scale, then at the second, and so
+        on.
+        """
+        # For small samples a call takes longer than the sums. So copies of the keys, each
+        # divided by its scale, are laid out side by side, so far from each other that no key
+        # has weight in another copy, even where its own neighbours are far.
         n_scales, problem = len(scales), self.problem
-        lengths = (self.x[-1] - self.x[0]) / scales + self._gap / scales.min()
+        lengths = (self.x[-1] - self.x[0]) / scales + self._largest_gap / scales.min()
         lengths += 2 * self.cutoff
         places = (self._queries[:, 0] - self.x[0]) / scales[:, None]
         places += (np.cumsum(lengths) - lengths)[:, None]
@@ -162,11 +192,12 @@ class Line(LinearTimeKeys):
 
 
 class _BoxSums:
-    """Boxes of a kernel that is analytic, and light in its tails."""
+    """Boxes of an analytic kernel with light tails, on a line."""
 
     def __init__(self, line):
         kernel = line.kernel
-        # Near a singularity of the kernel the coefficients of polynomials would fall slowly.
+        # Coefficients of polynomials fall slowly if a cell is wide relative to the distance to
+        # the kernel's nearest singularity in the complex plane.
         width = min(_WIDTH, kernel.analytic_strip / 2)
         self._boxes = Boxes(line, kernel.profile, Grid(width, _TERMS, line.cutoff))
         self._n_sums, self._n_cells = line.n_sums, 2 * line.cutoff / width
@@ -175,7 +206,10 @@ class _BoxSums:
         return self._boxes(self._boxes.plan(queries, scale))
 
     def cost(self, n_near):
-        """Return nanoseconds per key and query; `n_near` has numbers of keys in windows."""
+        """Return nanoseconds for each key and query.
+
+        `n_near` (n_sampled,) has the numbers of keys within the cutoff of sampled queries.
+        """
         n_in_cell = (n_near / self._n_cells).clip(1)
         return 40 + self._n_sums * (14 + _CELL * self._n_cells * (1 / n_in_cell).mean())
 
