@@ -139,7 +139,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "is_narrow = np.abs(offset[to]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale",
+        "is_narrow = np.abs(offset[target]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale",
         "is_narrow = True",
         "products of places that are far apart lose digits",
     ),
@@ -157,8 +157,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "others = np.where(shift > -np.inf, total_without, 0.0) * np.exp(shift - base)",
-        "others = total_without * np.exp(shift - base)",
+        "other_terms = np.where(shift > -np.inf, total_without, 0.0) * np.exp(shift - base)",
+        "other_terms = total_without * np.exp(shift - base)",
         "a row without others is not fitted by itself",
     ),
     Mutation(

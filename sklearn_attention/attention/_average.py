@@ -171,7 +171,11 @@ def attention_sums(
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     names = "queries", "keys", "values", "sample_weight"
     tables = map(as_given, names, (queries, keys, values, sample_weight))
-    return require_sums(smoother.sums_of_part(*tables, complete=True))
+    return require_sums(
+        smoother.sums_of_part(
+            *tables, query_scale=None, leave_one_out=False, location=None, complete=True
+        )
+    )
 
 
 class LocalFit(NamedTuple):

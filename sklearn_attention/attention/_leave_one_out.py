@@ -159,15 +159,7 @@ class LeaveOneOut:
                 "X has 0 rows, but each row is predicted from the other rows: pass at least "
                 "two rows."
             )
-        gap, rows = min(check_gap(gap), len(X)), _check_rows(rows, len(X))
-        if sample_weight is not None:
-            _, _, weighted = check_weights(sample_weight, X)
-            rows = rows if weighted is None else rows[np.isin(rows, weighted)]
-        if not len(rows):
-            raise ValueError(
-                f"rows={rows!r} selects no row of positive weight: pass the position of at "
-                "least one."
-            )
+        gap, rows = min(check_gap(gap), len(X)), _check_rows(rows, X, sample_weight)
         self.rows = rows
         # The mean of the values is subtracted, so that their sums cancel less.
         problem, weighted = read(
@@ -436,21 +428,31 @@ class _WidenedRows:
         return 1 / leverage[inverse]
 
 
-def _check_rows(rows, n_samples):
-    """Return the positions of the rows to predict as an array of int."""
+def _check_rows(rows, X, sample_weight):
+    """Return the positions of the rows to predict: those of positive weight among `rows`."""
     if rows is None:
-        return np.arange(n_samples)
-    try:
-        positions = np.asarray(rows)
-    except (TypeError, ValueError):
-        positions = np.empty(0)
-    is_list = positions.ndim == 1 and positions.dtype.kind in "iu"
-    if not is_list or ((positions < 0) | (positions >= n_samples)).any():
+        positions = np.arange(len(X))
+    else:
+        try:
+            positions = np.asarray(rows)
+        except (TypeError, ValueError):
+            positions = np.empty(0)
+        is_list = positions.ndim == 1 and positions.dtype.kind in "iu"
+        if not is_list or ((positions < 0) | (positions >= len(X))).any():
+            raise ValueError(
+                f"rows={rows!r} is not valid: pass positions of rows, from 0 to {len(X) - 1}, "
+                "or None for all."
+            )
+        positions = positions.astype(np.intp, copy=False)
+    if sample_weight is not None:
+        _, _, weighted = check_weights(sample_weight, X)
+        positions = positions if weighted is None else positions[np.isin(positions, weighted)]
+    if not len(positions):
         raise ValueError(
-            f"rows={rows!r} is not valid: pass positions of rows, from 0 to {n_samples - 1}, "
-            "or None for all."
+            f"rows={positions!r} selects no row of positive weight: pass the position of at "
+            "least one."
         )
-    return positions.astype(np.intp, copy=False)
+    return positions
 
 
 def _check_scales(name, passed, n_rows, n_axes):
@@ -511,8 +513,8 @@ def own_weight(terms, shift, total_without):
     base = np.maximum(shift, log_size)
     own_term = sign * np.exp(log_size - base)
     # Under the policy "nan", and if there are no nearest keys, the total is NaN.
-    others = np.where(shift > -np.inf, total_without, 0.0) * np.exp(shift - base)
-    return np.where(own_term == 0, own_term, own_term / (own_term + others))
+    other_terms = np.where(shift > -np.inf, total_without, 0.0) * np.exp(shift - base)
+    return np.where(own_term == 0, own_term, own_term / (own_term + other_terms))
 
 
 def predict_with_own_row(moments, weight, values):
@@ -533,11 +535,15 @@ def predict_with_own_row(moments, weight, values):
 
 
 def add_own_rows(gram, cross, weight, values):
-    """Return the moments with the rows themselves, which have own weights (n,) and values."""
+    """Return the moments with each row itself, from those without it.
+
+    `weight` (n,) are the own weights, and `values` (n, p) those of the rows.
+    """
+    # At the row itself only the constant term, the first one, is not 0.
     # If no other row has weight, the moments are not finite, and only the row itself counts.
-    others = (1 - weight)[:, None, None]
-    gram = np.where(np.isfinite(gram), gram, 0.0) * others
-    cross = np.where(np.isfinite(cross), cross, 0.0) * others
+    other_weight = (1 - weight)[:, None, None]
+    gram = np.where(np.isfinite(gram), gram, 0.0) * other_weight
+    cross = np.where(np.isfinite(cross), cross, 0.0) * other_weight
     gram[:, 0, 0] += weight
     cross[:, 0] += weight[:, None] * values
     return gram, cross

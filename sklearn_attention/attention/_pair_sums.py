@@ -145,12 +145,7 @@ class PairSums:
             row_slices = blocks(len(one_way_rows), max(1, BLOCK_PAIRS // n_keys))
             pairs = ((one_way_rows[block], all_keys) for block in row_slices)
 
-        def sum_one_way(block):
-            rows, keys = block
-            block_columns = columns(rows) if callable(columns) else columns
-            return _OneWayBlock(product, block_columns[keys], rows, keys, n, slopes)
-
-        one_way_blocks = list(self._map_blocks(sum_one_way, pairs))
+        one_way_blocks = self._sum_one_way(product, columns, pairs, slopes)
         shift = np.zeros(n)
         if not symmetric_blocks:
             sums = np.empty((n, one_way_blocks[0].sums.shape[1]))
@@ -179,6 +174,17 @@ class PairSums:
             return sum(one_way) + sum(symmetric)
 
         return averages, log(total) + shift + self.log_scale, vjp
+
+    def _sum_one_way(self, product, columns, pairs, slopes):
+        """Return one-way blocks for pairs of rows and keys; `columns` may be a function."""
+        n = len(self.numbers) // self._n_images
+
+        def sum_block(block):
+            rows, keys = block
+            block_columns = columns(rows) if callable(columns) else columns
+            return _OneWayBlock(product, block_columns[keys], rows, keys, n, slopes)
+
+        return list(self._map_blocks(sum_block, pairs))
 
     def _sum_both_ways(self, product, weighted, bandwidth, slopes):
         """Return symmetric blocks, and the sums (n, c) over the pairs in all of them.

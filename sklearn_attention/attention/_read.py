@@ -136,20 +136,9 @@ class KeyTable:
             )
         if not np.isfinite(queries).all():
             raise _overflow(self.bandwidth)
-        return Problem(
-            self.kernel,
-            queries,
-            self.keys,
-            self.values,
-            self.weights,
-            self.log_weight_scale,
-            left_out,
-            scale,
-            dtype,
-            center[0],
-            precision,
-            self.value_center,
-        )
+        keys = self.keys, self.values, self.weights, self.log_weight_scale
+        options = left_out, scale, dtype, center[0], precision, self.value_center
+        return Problem(self.kernel, queries, *keys, *options)
 
 
 def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
@@ -181,19 +170,8 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         keys = kernel.rescale(keys, bandwidth)
     if not (np.abs(keys) <= LARGEST).all():
         raise _overflow(bandwidth)
-    return KeyTable(
-        kernel,
-        bandwidth,
-        keys,
-        values,
-        weights,
-        log_scale,
-        positions,
-        n_keys,
-        dtype,
-        center,
-        precision,
-    )
+    arrays = keys, values, weights, log_scale, positions
+    return KeyTable(kernel, bandwidth, *arrays, n_keys, dtype, center, precision)
 
 
 def read(

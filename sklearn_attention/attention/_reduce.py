@@ -25,7 +25,7 @@ import numpy as np
 from .._blocks import IN_MEMORY, blocks
 from ._algorithms import _near_keys, _plane
 from ._algorithms._dense import GroupedPairs
-from ._algorithms._line import Line, serves
+from ._algorithms._line import Line, serves_line
 from ._algorithms._nearest import nearest_sums
 from ._solve import Basis, extent_of, refuse_far, refuse_signed
 from ._sums import Nearest
@@ -43,10 +43,11 @@ def form_along(kernel, n_features, degree=0, n_pairs=math.inf):
     In two features, sums of fewer than `_plane.FEW_PAIRS` pairs are faster pair by pair.
     """
     form = None if kernel.signed is not False else kernel.radial_form(n_features)
+    # Along two features, only averages and local lines are summed in linear time.
     if form is None or form.categorical is not None or len(form.columns) * degree > 3:
         return None
     if len(form.columns) == 1:
-        return form if serves(form.kernel) else None
+        return form if serves_line(form.kernel) else None
     is_plane = len(form.columns) == 2 and n_pairs >= _plane.FEW_PAIRS
     return form if is_plane and _plane.serves_plane(form.kernel) else None
 
@@ -161,15 +162,15 @@ class Reduction:
         return sums, self.basis.averages(sums.sums, scales, kernel.spread, self.extent)
 
     def with_fallbacks(self, sums, rows, *, all_keys=True):
-        """Add the attribute `nearest` to sums: fallbacks for queries whose total weight is 0.
+        """Return sums with fallbacks, in the field `nearest`, for queries of total weight 0.
 
-        Unless the problem has all keys, these may be queries of any weight, if the kernel is
-        signed: weights of other keys may cancel the total.
+        If the problem does not have all keys and the kernel is signed, all queries have them:
+        with the weights of other keys, which may be negative, any total may be 0.
         """
         if self._empty == "nan":
             return sums
-        signed = self.problem.kernel.signed is not False
-        empty_rows = np.flatnonzero(~sums.is_nonzero | (signed and not all_keys))
+        may_be_signed = self.problem.kernel.signed is not False
+        empty_rows = np.flatnonzero(~sums.is_nonzero | (may_be_signed and not all_keys))
         if all_keys and not len(empty_rows):
             return sums
         n, n_columns = len(rows), sums.sums.shape[1]

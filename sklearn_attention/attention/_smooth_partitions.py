@@ -50,13 +50,15 @@ def smooth_partitions(smoother, queries, tables, query_scale, leave_one_out):
     n_features, dtype = keys.shape[1], result_dtype([queries, keys, values])
     types = smoother.field_types(dtype, values.shape[1:], n_features)
     location, starts = smoother.locate([tables]), _starts(keys.chunks[0])
-    parts = [(start, *part) for start, part in zip(starts, partitions(*tables), strict=True)]
+    key_partitions = [
+        (start, *rows) for start, rows in zip(starts, partitions(*tables), strict=True)
+    ]
     max_queries = smoother.max_queries(keys, values)
 
     def total(queries, complete, first=None):
         """Return the sums over all partitions about queries, as a Delayed object."""
-        sum_part = functools.partial(_sums_of_partition, smoother, complete, location, first)
-        return reduce_partitions(sum_part, Sums.plus, parts, queries)
+        sum_keys = functools.partial(_sums_of_partition, smoother, complete, location, first)
+        return reduce_partitions(sum_keys, Sums.plus, key_partitions, queries)
 
     if is_lazy:
         finish = functools.partial(_fields_of_sums, smoother, n_features, location, types)

@@ -62,21 +62,12 @@ class Smoother:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
 
     def sums_of_part(
-        self,
-        queries,
-        keys,
-        values,
-        weights,
-        query_scale=None,
-        leave_one_out=False,
-        location=None,
-        *,
-        complete,
+        self, queries, keys, values, weights, query_scale, leave_one_out, location, *, complete
     ):
         """Sum over one part of the keys; return `Sums`, or None if no key has weight.
 
         `query_scale` and `leave_one_out` are as for :func:`attend`; `location` is that of all
-        keys, None if this part is all of them. If `complete`, every query for which the fast
+        keys, None for averages. If `complete`, every query for which the fast
         algorithm is inaccurate is summed again, and sums over the nearest keys are added as a
         fallback. Otherwise sums may be inaccurate: the total over all parts shows whether this
         matters.
@@ -97,8 +88,9 @@ class Smoother:
         """Sum over keys chunk by chunk; return `Sums`, or None if no key has weight.
 
         `tables` are keys, values and weights. `chunks` are slices of their rows; None for
-        slices of at most `ROWS_AT_ONCE`. `own_keys` (n_queries,) has the row of the key that
-        each query leaves out, beyond the tables for no key; None if no query leaves out a key.
+        slices of at most `ROWS_AT_ONCE`. `own_keys` (n_queries,) has the row of the tables
+        that each query leaves out, and a number beyond their rows if it leaves out none; None
+        if no query leaves out a key.
         """
         chunks = blocks(len(tables[0]), ROWS_AT_ONCE) if chunks is None else chunks
 

@@ -283,20 +283,28 @@ def local_rows(
     fields_of_groups = map_on_threads(compute, groups or [np.arange(0)], parallel=parallel)
     order = np.argsort(np.concatenate(groups)) if groups else slice(None)
     fields = (np.concatenate(field)[order] for field in zip(*fields_of_groups, strict=True))
-    fitted, *matrices, distance, left_out, left_out_distance = fields
+    fitted, weights, effects, distance, left_out, left_out_distance = fields
     fitted, left_out = fitted + problem.value_center, left_out + problem.value_center
-    if positions is not None:
-        # Keys without weight do nothing: the fit without them is the fit.
-        n_keys = len(keys)
-        matrices = [_for_all_keys(field, positions, n_keys, 0.0) for field in matrices]
-        if without_each:
-            left_out = _for_all_keys(left_out, positions, n_keys, fitted[:, None])
-            left_out_distance = _for_all_keys(
-                left_out_distance, positions, n_keys, distance[:, None]
-            )
     if not without_each:
         left_out = left_out_distance = None
-    return LocalRows(fitted, *matrices, distance, left_out, left_out_distance)
+    local = LocalRows(fitted, weights, effects, distance, left_out, left_out_distance)
+    return local if positions is None else _with_weightless_keys(local, positions, len(keys))
+
+
+def _with_weightless_keys(local, positions, n_keys):
+    """Return `LocalRows` of all keys, from those of the keys at `positions`.
+
+    The other keys have no weight: their effects are 0, and the fit without them is the fit.
+    """
+
+    def expand(field, fill):
+        return None if field is None else _for_all_keys(field, positions, n_keys, fill)
+
+    fitted, distance = local.values, local.squared_distance
+    left_out = expand(local.left_out, fitted[:, None])
+    left_out_distance = expand(local.left_out_distance, distance[:, None])
+    weights, effects = expand(local.weights, 0.0), expand(local.effects, 0.0)
+    return LocalRows(fitted, weights, effects, distance, left_out, left_out_distance)
 
 
 def _groups_of_queries(problem, degree, columns, extent):
@@ -318,7 +326,8 @@ def _rows_of_group(problem, basis, columns, extent, empty, without_each):
     """Return the fields of `LocalRows` for queries that are close together.
 
     The last two, the fits and distances without each key, are computed only if `without_each`;
-    otherwise they are those with all keys.
+    otherwise they are those with all keys. `columns` are the numeric columns, and `extent`
+    (n_columns,) has the standard deviations of the keys.
     """
     # Shapes: b queries, m keys, p values, P terms of the polynomial, the constant included.
     values, keys = problem.values, problem.keys[:, columns]
@@ -381,11 +390,8 @@ def _left_out(solution, average, weights, slope_effects, one_minus_leverage, val
     polynomial_without = polynomial[:, None] - change
     # The first entry of the inverse Gram matrix is (1 + D) / W for weights that sum to W: to 1
     # with all keys, and to 1 - p_i without key i.
-    inverse_gram = (
-        1
-        + solution.squared_distance[:, None]
-        + weights * relative_effects**2 / one_minus_leverage
-    )
+    update = weights * relative_effects**2 / one_minus_leverage
+    inverse_gram = 1 + solution.squared_distance[:, None] + update
     distance = (1 - weights) * inverse_gram - 1
     # Then the fit is shrunk towards the average without the key.
     shrinkage = shrinkage_of(distance, solution.solved_mean.shape[1])[:, :, None]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.attention._algorithms import _line
-from sklearn_attention.attention._algorithms._line import Line, serves
+from sklearn_attention.attention._algorithms._line import Line, serves_line
 from sklearn_attention.attention._read import key_ranges
 from sklearn_attention.kernels._base import as_kernel
 
@@ -81,6 +81,6 @@ def assert_alike(found, shift, expected, degree):
 
 
 def test_kernels_with_heavy_tails_are_not_served():
-    assert not serves(as_kernel("rational_quadratic"))
-    assert not serves(as_kernel("periodic"))
-    assert all(serves(as_kernel(name)) for name in KERNELS)
+    assert not serves_line(as_kernel("rational_quadratic"))
+    assert not serves_line(as_kernel("periodic"))
+    assert all(serves_line(as_kernel(name)) for name in KERNELS)

@@ -92,19 +92,19 @@ class GroupedPairs:
                 return
             min_scale = scales[group_rows].min()
             for queries in self._narrow_groups(group_rows, min_scale):
-                points, to = self._numeric_queries[queries], position[queries]
+                points, target = self._numeric_queries[queries], position[queries]
                 middle, group_unit = (points / len(queries)).sum(axis=0), scales[queries].max()
-                unit[to], offset[to] = group_unit, points - middle
-                is_narrow = np.abs(offset[to]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale
+                unit[target], offset[target] = group_unit, points - middle
+                is_narrow = np.abs(offset[target]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale
                 arguments = keys, scales, middle, group_unit
                 new_sums = self._about(
                     queries, *arguments, quick=self.is_quick, by_products=is_narrow
                 )
-                total.put(to, new_sums)
+                total.put(target, new_sums)
                 inaccurate = np.flatnonzero(~new_sums.is_accurate)
                 if self.is_quick and len(inaccurate):
                     shifted_sums = self._about(queries[inaccurate], *arguments, quick=False)
-                    total.put(to[inaccurate], shifted_sums)
+                    total.put(target[inaccurate], shifted_sums)
 
         is_large = n * len(self._problem.keys) > FEW_PAIRS
         # A user's own function may not be safe in threads.

@@ -74,7 +74,7 @@ def _log_weight_error(problem, dtype):
 
 
 def softmax_average(queries, keys, values, bias):
-    """Compute softmax averages (n, p) of tensors, and ``logsumexp(queries @ keys.T + bias)``."""
+    """Return softmax averages (n, p) of tensors, and ``logsumexp(queries @ keys.T + bias)``."""
     averages = []
     for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
         width = max(queries.shape[1], values[:, columns].shape[1])

@@ -30,7 +30,7 @@ _WIDTH, _TERMS = 2.0, 20
 _SAMPLED_QUERIES = 64
 # Nanoseconds of a pair in sums pair by pair; of a call of an algorithm of linear time; and, for
 # each sum, of the terms that boxes move from one cell to another.
-_PAIR, _CALL, _CELL = 12.0, 2e5, 35.0
+_PAIR_NS, _CALL_NS, _CELL_NS = 12.0, 2e5, 35.0
 
 
 class Line(LinearTimeKeys):
@@ -62,15 +62,19 @@ class Line(LinearTimeKeys):
         return self._algorithm(queries, scale)
 
     def _pairs_are_faster(self, queries, scale):
-        """Compare the estimated nanoseconds of pairs with those of the algorithm."""
+        """Return True if pairs need fewer nanoseconds than the algorithm of linear time.
+
+        The number of pairs is estimated from queries at regular steps.
+        """
         if not len(queries):
             return True
         sample = queries[:: max(1, len(queries) // _SAMPLED_QUERIES), 0]
         low, high = window(self.x, sample, self.cutoff * scale)
         n_near = high - low
-        time_by_pairs = _PAIR * n_near.mean() * len(queries)
-        n_mean = (len(self.x) + len(queries)) / 2
-        return time_by_pairs < self._algorithm.cost(n_near) * n_mean + _CALL
+        time_of_pairs = _PAIR_NS * n_near.mean() * len(queries)
+        # The cost is the time for one key and one query together.
+        n_keys_and_queries = (len(self.x) + len(queries)) / 2
+        return time_of_pairs < self._algorithm.cost(n_near) * n_keys_and_queries + _CALL_NS
 
     def _by_pairs(self, queries, scale, left_out):
         """Compute `Sums` over the keys within the cutoff of each query, pair by pair."""
@@ -206,15 +210,15 @@ class _BoxSums:
         return self._boxes(self._boxes.plan(queries, scale))
 
     def cost(self, n_near):
-        """Return nanoseconds for each key and query.
+        """Return nanoseconds for a key and a query together.
 
         `n_near` (n_sampled,) has the numbers of keys within the cutoff of sampled queries.
         """
         n_in_cell = (n_near / self._n_cells).clip(1)
-        return 40 + self._n_sums * (14 + _CELL * self._n_cells * (1 / n_in_cell).mean())
+        return 40 + self._n_sums * (14 + _CELL_NS * self._n_cells * (1 / n_in_cell).mean())
 
 
-def serves(kernel):
+def serves_line(kernel):
     """Return True if a kernel of the distance has an algorithm of linear time on the line."""
     is_light = kernel.analytic_strip > 0 and np.isfinite(cutoff(kernel))
     has_moments = kernel.polynomial is not None or kernel.exponential_polynomial is not None

@@ -148,7 +148,11 @@ class NearKeys:
         return np.mean(near_shares) + _KEYS_OF_A_GROUP / keys.shape[1] < 1
 
     def _with_keys(self, groups, is_near):
-        """Yield each group with the function for its keys; leaves are searched in blocks."""
+        """Yield each group, and a function that returns the positions of its near keys.
+
+        For `is_near` see :meth:`groups`. Blocks of groups go down the tree of keys together;
+        the keys in the leaves are only compared when the function is called.
+        """
         tree = self._tree
 
         def near_keys(group, leaves):

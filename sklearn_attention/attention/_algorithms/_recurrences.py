@@ -49,7 +49,7 @@ class RecurrenceSums:
         return sums, ROUNDING * sums[0, 0] + np.finfo(np.float64).tiny
 
     def cost(self, n_near):
-        """Return nanoseconds for each key and query; they do not depend on `n_near`."""
+        """Return nanoseconds for a key and a query together, whatever `n_near` is."""
         return self._n_moments * (60 + 12 * len(self.columns))
 
     def _moments_before(self, x, columns, queries, n_before, scale):

@@ -101,7 +101,7 @@ class WindowSums:
         return sums, error
 
     def cost(self, n_near):
-        """Return nanoseconds for each key and query; they do not depend on `n_near`."""
+        """Return nanoseconds for a key and a query together, whatever `n_near` is."""
         return 120 + self._n_moments * (33 + 5 * (2 * self.degree + 1) * len(self.columns))
 
     def _about_queries(self, s, moments, expansion):
