@@ -52,8 +52,8 @@ def attend(
     Parameters
     ----------
     queries : array or tensor of shape (n_queries, n_features)
-        Rows to average for. These, keys, values and weights may be Dask collections, or
-        tensors of torch in memory, which are computed with as arrays.
+        Rows at which averages are computed. Queries, keys, values and weights may be Dask
+        collections, or torch tensors in memory, which are converted to arrays.
     keys : array or tensor of shape (n_keys, n_features)
         Keys, which the kernel compares with the queries.
     values : array or tensor of shape (n_keys,) or (n_keys, n_values)
@@ -61,23 +61,23 @@ def attend(
     kernel : str, Kernel or callable, default="gaussian"
         See :mod:`sklearn_attention.kernels`.
     bandwidth : float or array of shape (n_features,), default=1.0
-        Divides the features before the kernel compares them; in their own units.
+        Divides the features before the kernel compares them; in the features' own units.
     query_scale : array of shape (n_queries,), default=None
-        Factor of each query's bandwidth, for bandwidths that differ from place to place.
-        For kernels of the distance.
+        Factor on the bandwidth at each query, for bandwidths that differ from place to place.
+        The kernel must depend only on the distance.
     sample_weight : array of shape (n_keys,), default=None
         Non-negative weights of the keys. Weight 2 is the key twice, weight 0 its absence.
     leave_one_out : bool or int array of shape (n_queries,), default=False
-        Leave out of each average the query's own key: True where each query has the key at the
-        same position, otherwise the position of each query's own key, -1 for none. A query may
-        lie elsewhere than its key.
+        Whether to leave each query's own key out of its average. True if the own key is the one
+        at the same position; otherwise the positions of the own keys, -1 for a query without
+        one. A query may differ from its own key.
     algorithm : {"auto", "dense"}, default="auto"
         "dense" compares every query with every key; "auto" takes the fastest algorithm
         that is exact to about ten digits at least.
     empty : {"nearest", "nan"}, default="nearest"
-        Result of a query without any weight (all keys beyond a compact kernel's support, or
-        signed weights that cancel): the value of its nearest key, or NaN. Keys whose distances
-        differ by rounding only share.
+        Result of a query without any weight (all keys are beyond a compact kernel's support,
+        or signed weights cancel): the value of its nearest key, or NaN. Keys whose distances
+        differ only by rounding are averaged.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def attend(
         NumPy in, NumPy out; float32 in, float32 out. A Dask array if the queries are a Dask
         collection.
     log_normalizers : array or tensor of shape (n_queries,)
-        Logarithm of the denominator's absolute value; -inf where there is no weight. In
+        Logarithm of the denominator's absolute value; -inf for a query without weight. In
         single precision at least.
 
     Raises
@@ -98,19 +98,24 @@ def attend(
 
     Notes
     -----
-    Along a single feature most kernels are summed in time linear in keys and queries, in
-    NumPy: windows of moments, recurrences or Chebyshev interpolation, whichever suits
-    the kernel. In up to eight features, where the bandwidth is small relative to the data,
-    trees find for groups of neighbouring queries the keys within the support of the kernel, or
-    of the factors of a product, or all but those that together have less than 1e-12 of the
-    weight, and only these are compared. Otherwise all pairs are, in tiles that stay in cache,
-    in double precision and on as many threads as linear algebra has, whose number changes
-    nothing. Distances of Gaussian kernels are products of matrices, of queries that lie close
-    together; sums of positive kernels that would vanish are made again in log space. From a
-    hundred million pairs on, averages by Gaussian and scaled dot-product kernels are
-    :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
-    :class:`~sklearn_attention.kernels.Gaussian`), of float32 in single precision. Where no
-    other key is left than the one that is left out, the result is NaN.
+    Each query takes the fastest of these algorithms that is accurate for it:
+
+    * Along a single feature, most kernels are summed in time linear in keys and queries, by
+      NumPy: by windows of moments, recurrences or Chebyshev interpolation, whichever suits the
+      kernel. Gaussians are in two features, too.
+    * In up to eight features, if the bandwidth is small relative to the data, trees find the
+      keys near each group of neighbouring queries, and only these are compared. They are the
+      keys within the support of a compact kernel (or of a compact factor of a product);
+      otherwise all keys but those that together have less than 1e-12 of the weight.
+    * For a hundred million pairs or more, averages by Gaussian and scaled dot-product kernels
+      are :func:`torch.nn.functional.scaled_dot_product_attention`, where that is accurate (see
+      :class:`~sklearn_attention.kernels.Gaussian`); for float32 in single precision.
+    * Otherwise all pairs are compared, in double precision, in tiles that stay in cache and on
+      as many threads as linear algebra has, whose number does not change results. Distances of
+      Gaussian kernels are computed by products of matrices, for queries that are close
+      together. Sums of positive kernels that would vanish are computed again in log space.
+
+    If a query leaves out its own key and no other key has weight, the result is NaN.
 
     Examples
     --------
@@ -139,9 +144,9 @@ def attention_sums(
 ) -> Any:
     """Compute sums over one part of the keys, from which weighted averages are made.
 
-    Use it if your keys come in parts, such as files: add the sums of all parts, and divide once
-    with their method `average`. If all keys are in memory or in a Dask collection, take
-    :func:`~sklearn_attention.attend`.
+    Use this function if your keys come in parts, such as files: add the sums of all parts, and
+    call the method `average` of the total. If all keys are in memory or in a Dask collection,
+    take :func:`~sklearn_attention.attend`.
 
     Parameters
     ----------
@@ -151,7 +156,7 @@ def attention_sums(
     Returns
     -------
     sums : Sums
-        Of arrays, in float64, since a large shift takes many digits.
+        Arrays are in float64, since a large shift takes many digits.
 
     Raises
     ------
@@ -257,22 +262,23 @@ def attend_local(
 
     Notes
     -----
-    Where the rows in a window do not determine the polynomial (fewer rows than
-    coefficients, a feature that is constant in the window), its slopes are shrunk to 0 by a
-    ridge that lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the
-    kernel's own variance, or the data's where that is smaller; elsewhere the ridge is 0. A
-    single row thus predicts its own value. For a query so far from all rows that the
-    covariance is mostly rounding error, the eigenvalue is lifted above that error.
+    If the rows in a window do not determine the polynomial (fewer rows than coefficients, or a
+    feature that is constant in the window), its slopes are shrunk to 0 by a ridge. The ridge
+    lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the kernel's variance, or
+    of the data's if that is smaller; otherwise the ridge is 0. So a single row predicts its own
+    value. For a query so far from all rows that the covariance is mostly rounding error, the
+    eigenvalue is lifted above that error.
 
     Extrapolation is bounded. Let :math:`\mu` and :math:`C` be the weighted mean and covariance
-    of the :math:`p` terms about the query. Where :math:`\mu^\top C^{-1} \mu > 9 p`, the
-    polynomial is read on the way from the rows' mean to the query, where equality holds. So a
-    value is within :math:`3 \sqrt p` weighted standard deviations of the values in the window
-    from their weighted mean; slopes are those of the polynomial.
+    of the :math:`p` terms about the query. If :math:`\mu^\top C^{-1} \mu > 9 p`, the polynomial
+    is not evaluated at the query, but between the rows' mean and the query, where equality
+    holds. So a value is within :math:`3 \sqrt p` weighted standard deviations of the values in
+    the window from their weighted mean; slopes are those of the polynomial.
 
-    In an empty neighbourhood the nearest keys give their average, with slope 0.
-    Over partitions of Dask, and more than a million keys, sums of all powers of distances are
-    held for every query: 20 numbers for a line in three features, 70 for a parabola.
+    At a query without any weight, the value is the average of the nearest keys, and the slope
+    is 0. For partitions of Dask, and for more than a million keys, sums of all powers of
+    distances are held for every query: 20 numbers for a line in three features, 70 for a
+    parabola.
 
     References
     ----------

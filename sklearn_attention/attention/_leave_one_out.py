@@ -162,7 +162,7 @@ class LeaveOneOut:
         gap, rows = min(check_gap(gap), len(X)), _check_rows(rows, X, sample_weight)
         self.rows = rows
         # The mean of the values is subtracted, so that their sums cancel less.
-        problem, weighted = read(
+        problem, weighted_rows = read(
             X[rows],
             X,
             values,
@@ -176,8 +176,9 @@ class LeaveOneOut:
         self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
         is_local = degree and kernel.numeric_columns(X.shape[1])
+        # A doubled window has more weight if the kernel falls with the distance.
         if widen and is_local and kernel.decreasing and not kernel.signed:
-            X = X if weighted is None else X[weighted]
+            X = X if weighted_rows is None else X[weighted_rows]
             self._widened = _WidenedRows(self._rows, X, degree, options)
         # Smallest number of rows that an adequate window has, unless they share a place.
         self.fewest = 1 if self._widened is None else self._widened.fewest
@@ -445,8 +446,9 @@ def _check_rows(rows, X, sample_weight):
             )
         positions = positions.astype(np.intp, copy=False)
     if sample_weight is not None:
-        _, _, weighted = check_weights(sample_weight, X)
-        positions = positions if weighted is None else positions[np.isin(positions, weighted)]
+        _, _, weighted_rows = check_weights(sample_weight, X)
+        if weighted_rows is not None:
+            positions = positions[np.isin(positions, weighted_rows)]
     if not len(positions):
         raise ValueError(
             f"rows={positions!r} selects no row of positive weight: pass the position of at "

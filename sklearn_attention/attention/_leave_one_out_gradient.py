@@ -105,9 +105,9 @@ class LeaveOneOutGradient:
 
         def vjp(slopes):
             of_gram, of_cross, of_log_total = scores_vjp(*slopes)
-            of_averages, of_unit = moments_vjp(of_gram, of_cross)
+            of_averages, of_log_bandwidth = moments_vjp(of_gram, of_cross)
             gradient = sums_vjp(of_log_total, of_averages)
-            gradient[: len(of_unit)] += of_unit
+            gradient[: len(bandwidth)] += of_log_bandwidth
             return gradient
 
         return scores, vjp
@@ -122,6 +122,7 @@ class LeaveOneOutGradient:
         if self._empty == "nan":
             averages[is_empty] = np.nan
             return
+        # Distances are rounded like the numbers as they were passed, medians included.
         scaled, passed = self._numbers / bandwidth, self._passed_numbers / bandwidth
         rounding = rounding_of_distances(passed, passed, self._precision)
         for block in self._blocks if is_empty.any() else ():
@@ -150,21 +151,21 @@ class LeaveOneOutGradient:
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
 
         def vjp(of_gram, of_cross):
-            of_unit = np.zeros(len(bandwidth))
+            of_log_bandwidth = np.zeros(len(bandwidth))
             if basis.degree:
                 # If the unit is the kernel's, a term with power a of a coordinate falls as the
                 # unit to the power a: its derivative along the log-bandwidth is -a times it.
-                of_terms = (of_gram * gram).sum(axis=0)
-                of_terms = of_terms.sum(axis=0) + of_terms.sum(axis=1)
-                of_terms = of_terms + (of_cross * cross).sum((0, 2))
+                of_pairs = (of_gram * gram).sum(axis=0)
+                of_terms = of_pairs.sum(axis=0) + of_pairs.sum(axis=1)
+                of_terms += (of_cross * cross).sum((0, 2))
                 of_log_unit = -(of_terms @ basis.powers[: basis.size])
-                of_unit = np.where(kernel_std < self._extent, of_log_unit, 0.0)
+                of_log_bandwidth = np.where(kernel_std < self._extent, of_log_unit, 0.0)
                 of_gram = shift.swapaxes(1, 2) @ of_gram @ shift
                 of_cross = shift.swapaxes(1, 2) @ of_cross
             of_averages = np.concatenate(
                 [basis.of_products(of_gram), of_cross.reshape(len(of_cross), -1)], axis=1
             )
-            return of_averages, of_unit
+            return of_averages, of_log_bandwidth
 
         return gram, cross, vjp
 

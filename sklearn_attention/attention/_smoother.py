@@ -131,6 +131,7 @@ class Smoother:
             return Location()
         key_stats, value_stats = stats
         extent = self.kernel.rescale(std_above_rounding(key_stats)[None], self.bandwidth)[0]
+        # Along a column that is constant over the keys, only the kernel sets the unit.
         extent = np.where(extent > 0, extent, np.inf)
         return Location(value_stats.mean, extent[self.kernel.numeric_columns(len(extent))])
 

@@ -168,7 +168,9 @@ class Basis:
             return matrices
         unit = np.broadcast_to(unit, (n, d))
         offset = offset / unit
-        # Each term is a lower one times (u / s - o) along an axis.
+        # A new term is a lower new one times (u / unit - offset) along an axis, for the old
+        # coordinate u. Lower terms consist of the first `n_lower` old terms, and an old term
+        # times u is the old term `raised`.
         n_lower = math.comb(d + self.degree - 1, d)
         for term, (lower, axis) in enumerate(self._lower[: self.size - 1], 1):
             terms, raised = matrices[:, lower, :n_lower], self.place[:n_lower, 1 + axis]

@@ -386,6 +386,7 @@ def _left_out(solution, average, weights, slope_effects, one_minus_leverage, val
     # the shrinkage were 1.
     polynomial = average + (solution.value - average) / shrinkage
     relative_effects = 1 - slope_effects / shrinkage
+    # Without key i the polynomial changes by -l_i e_i / (1 - s_i).
     change = (weights * relative_effects / one_minus_leverage)[:, :, None] * residuals
     polynomial_without = polynomial[:, None] - change
     # The first entry of the inverse Gram matrix is (1 + D) / W for weights that sum to W: to 1

@@ -44,6 +44,7 @@ class Boxes:
         self.points, self.columns = keys.points, keys.columns
         self.powers, self.degree = keys.powers, keys.degree
         self.profile, self.grid = profile, grid
+        # This is a bound on the sum of the weights of keys beyond the cutoff.
         self._neglected = float(profile(np.array(grid.cutoff**2))) * self.columns[0].sum()
         self._range = self.points.min(axis=0), self.points.max(axis=0)
         # The keys in cells and a mask of keys in unknown cells depend on the cells' width. So
@@ -61,9 +62,9 @@ class Boxes:
             low = np.minimum(low, queries.min(axis=0))
             high = np.maximum(high, queries.max(axis=0))
         extent = float((high - low).max())
-        # Cells are no wider than the range of the points: powers of small distances need
-        # polynomials of these. And no cell is unknown, though rounding may take a third of the
-        # width.
+        # Cells are no wider than the range of the points: in wider cells, powers of their small
+        # distances would lose digits. But points much closer together than their distance from
+        # 0 need cells that are wide enough to be known; the factor 2 allows for rounding.
         largest = float(np.maximum(abs(low), abs(high)).max())
         max_width = max(extent, 2 * largest / FURTHEST)
         width = cell_width(min(grid.width * scale, max_width or np.inf))

@@ -73,6 +73,7 @@ class PointsInCells:
         # The first chunk of each cell, and the cell of each chunk.
         self._first = np.append(0, np.cumsum(n_chunks))
         self._cell = np.repeat(np.arange(len(first)), n_chunks)
+        # The points of a cell fill the slots from its first chunk.
         slot = np.arange(len(sorted_codes)) + np.repeat(self._first[:-1] * size - first, counts)
         # The slot of each point, in the order of the points.
         self._slot = np.empty_like(slot)

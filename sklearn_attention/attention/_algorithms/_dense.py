@@ -147,7 +147,8 @@ class GroupedPairs:
         """Yield the sums over one tile of keys after the other, (n_columns, n_rows) each.
 
         A block of keys is prepared at once; a tile of it is so small that the matrix of its
-        weights (n_rows, tile_size) stays in cache.
+        weights (n_rows, tile_size) stays in cache. Arguments are as for `_about`;
+        `middle_of_products` is the middle if products of matrices are allowed, else None.
         """
         problem, basis = self._problem, self._basis
         tile_size = max(64, IN_CACHE // len(rows))

@@ -210,9 +210,9 @@ class NearKeys:
         return np.full(self._queries.shape, np.nan)
 
     def _log_kernel(self, squared_differences, scale):
-        """Return the logarithm of the kernel; for compact factors 0 within their support.
+        """Return the logarithm of the product of the factors at squared differences (d, n).
 
-        Beyond the support of a compact factor it is -inf. Squared differences are (d, n).
+        Compact factors count as 1 within their support. `scale` is a number or (n,).
         """
         total = 0.0
         for kernel, columns in self._factors:
@@ -220,7 +220,7 @@ class NearKeys:
                 squared = sum(squared_differences[j] for j in columns) / scale**2
             if self._log_margin is not None:
                 total = total + kernel.log_profile(squared)
-            else:
+            else:  # the factors are compact
                 total = total + np.where(squared <= kernel.support**2, 0.0, -np.inf)
         return total
 
