@@ -25,16 +25,18 @@ import numpy as np
 
 from ..kernels._numerics import LARGEST
 
-# Weight that a window is to have, in rows for each coefficient of its polynomial, and at most
-# half of all rows: that of three rows for a line in one feature, of which two would do.
+# Weight that an adequate window has, in rows for each coefficient of its polynomial, and at
+# most half of all rows: a line in one feature needs the weight of three rows, though two
+# determine it.
 _ROWS_PER_COEFFICIENT = 1.5
-# A window is adequate if at most this share is missing: rounding, also of float32, does not
-# decide whether a window of exactly the weight that it needs is doubled.
+# A window is adequate if its adequacy is below 1 by at most this number: rounding, also of
+# float32, does not decide whether a window of exactly the weight that it needs is doubled.
 _ROUNDING = 1e-6
-# Rows that are equal are copies if so large a share of the different ones have values of
-# their own.
+# Equal rows are copies of one row if the number of distinct values is at least this share of
+# the number of distinct rows. If values often repeat, equal rows are separate observations.
 DISTINCT = 0.9
-# Beyond this many ranges of the rows predictions do not change any more.
+# At queries that are further from the rows than this multiple of the range of the rows,
+# predictions do not change any more.
 MAX_RANGES = 30.0
 
 

@@ -83,12 +83,12 @@ class Predictions(NamedTuple):
 class LeaveOneOut:
     """Leave-one-out predictions of the training rows, at any bandwidth.
 
-    It is no splitter such as :class:`sklearn.model_selection.LeaveOneOut`. Use it to write your
-    own search for a bandwidth; :func:`~sklearn_attention.bandwidth.select_bandwidth` has the
-    usual searches.
+    Use this class to write your own search for a bandwidth;
+    :func:`~sklearn_attention.bandwidth.select_bandwidth` has the usual searches. It is not a
+    splitter like :class:`sklearn.model_selection.LeaveOneOut`.
 
-    Checks, and an order of the rows in which neighbours lie together, are computed once for
-    all bandwidths. A single feature takes linear time for each bandwidth.
+    Rows are checked once for all bandwidths, and an order of the rows, in which neighbours are
+    next to each other, is computed once. A single feature takes linear time for each bandwidth.
 
     Parameters
     ----------
@@ -97,9 +97,10 @@ class LeaveOneOut:
     values : array-like or tensor of shape (n_samples,) or (n_samples, n_values)
         Their values.
     kernel : str, Kernel or callable
-        Compares rows.
+        Kernel that compares rows.
     bandwidth : float or array-like of shape (n_features,), default=1.0
-        Multiplied by the scales passed later; in the features' own units.
+        Bandwidth at scale 1, in the features' own units. The methods take scales, which
+        multiply it.
     degree : {0, 1, 2, 3}, default=0
         Degree of the local polynomials.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -109,14 +110,14 @@ class LeaveOneOut:
     empty : {"nearest", "nan"}, default="nearest"
         As for :func:`attend`.
     widen : bool, default=False
-        Whether windows of local polynomials are widened as
-        :class:`~sklearn_attention.LocalPolynomialRegressor` does: at scales that all rows
-        share, unless `empty` is "nan".
+        Whether windows of local polynomials are doubled until their rows determine the
+        polynomials, as :class:`~sklearn_attention.LocalPolynomialRegressor` does. It has no
+        effect for scales that differ between rows, or if `empty` is "nan".
     algorithm : {"auto", "dense"}, default="auto"
         "dense" takes all pairs of rows at every bandwidth.
     gap : int, default=0
-        Number of rows before and after each that are left out with it; for ordered rows, as
-        in time, whose noise is correlated.
+        Number of rows before each row, and after it, that are left out with the row. Use it for
+        ordered rows, such as rows in time, whose noise is correlated.
 
     Attributes
     ----------

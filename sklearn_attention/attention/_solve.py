@@ -62,7 +62,7 @@ class LocalSolution(NamedTuple):
     coefficients: Any  # (n, P - 1, p) of the terms without the constant
     solved_mean: Any  # (n, P - 1) C^-1 times the mean of the terms, times the shrinkage
     squared_distance: Any  # (n,) of the query from the keys: mean' C^-1 mean
-    shrinkage: Any  # (n,) the polynomial is read at this share of the way from mean to query
+    shrinkage: Any  # (n,) fraction of the way from the keys' mean to the query, see `solve`
     mean: Any  # (n, P - 1) of the terms without the constant
     covariance: Any  # (n, P - 1, P - 1) C of these terms, including the ridge
     ridge: Any  # (n,) what was added to the diagonal of C
@@ -137,16 +137,16 @@ class Basis:
         cross = averages[:, self.n_powers :].reshape(len(averages), self.size, n_values)
         return averages[:, self.place], cross
 
-    def averages(self, sums, scale, spread, extent):
+    def averages(self, sums, scale, kernel_std, extent):
         """Compute :class:`Moments` from sums (n_powers, 1 + p, n) about each query.
 
         Powers of the sums are in bandwidths times the scale (n,). The unit of the moments is
-        the kernel's standard deviation at that scale, for `spread` at scale 1, or the standard
-        deviation `extent` (d,) of the keys if it is smaller.
+        the kernel's standard deviation, `kernel_std` times the scale, or that of the keys,
+        `extent` (d,), if it is smaller.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
-        unit = local_unit(spread * scale[:, None], extent)
+        unit = local_unit(kernel_std * scale[:, None], extent)
         if self.degree:
             # A monomial of the ratio of the units converts the same monomial of coordinates.
             ratio = scale[:, None] / unit
@@ -217,14 +217,14 @@ def extent_of(keys, weights):
     return np.where(extent > 1 / MAX_DISTANCE, extent, np.inf)
 
 
-def local_unit(spread, extent):
-    """Return the unit of local coordinates: the kernel's std, or the extent (d,) if smaller.
+def local_unit(kernel_std, extent):
+    """Return the unit of local coordinates: the smaller one of two standard deviations.
 
-    `spread`, the kernel's standard deviation, is a number or (n, 1).
+    `kernel_std`, that of the kernel, is a number or (n, 1); `extent` (d,) is that of the keys.
     """
     # In this unit a window is ill-conditioned if its keys vary less than it could hold, but not
     # because it is wider than all data, where the fit is ordinary least squares.
-    return np.minimum(spread, extent)
+    return np.minimum(kernel_std, extent)
 
 
 def refuse_far(keys):

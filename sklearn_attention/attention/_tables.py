@@ -229,7 +229,7 @@ def local_rows(
     degree : {0, 1, 2, 3}, default=0
         Degree of the polynomials; 0 is the weighted average.
     without_each : bool, default=True
-        Whether to compute what keys left out change, which takes most of the time where windows
+        Whether to compute the fits without each key, which takes most of the time if windows
         are narrow.
 
     Returns
@@ -237,13 +237,12 @@ def local_rows(
     rows : LocalRows
         Arrays, in float64.
 
-    Notes
-    -----
-    Leaving a key out of a least-squares fit changes it by a rank-one update: with the
-    residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
+    Notes ----- Leaving a key out of a least-squares fit changes it by a rank-one update: with
+    the residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
     its effective weight :math:`l_i`, the fit without it is
-    :math:`\hat m - l_i e_i / (1 - s_i)`, unless the polynomial is not read at the query
-    (:func:`attend_local`). Its distance from the rows then follows by such an update as well.
+    :math:`\hat m - l_i e_i / (1 - s_i)`, unless the query is so far from the rows that the fit
+    is shrunk (:func:`attend_local`). The squared distance without the key follows by such an
+    update as well.
 
     Examples
     --------

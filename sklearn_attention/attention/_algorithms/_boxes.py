@@ -146,7 +146,7 @@ class Boxes:
         weight = self._keys.totals(self.columns[0])
         for leg in plan.legs:
             weight = np.append((weight[leg] * largest).sum(axis=1), 0.0)
-        error = plan.rows.spread(ROUNDING * weight + self._neglected)
+        error = plan.rows.cell_values(ROUNDING * weight + self._neglected)
         error[plan.outside] = np.inf
         return error
 

@@ -168,8 +168,8 @@ class PointsInCells:
         cell = np.repeat(self._cell, self._size)[self._slot]
         return np.bincount(cell, column, len(self.codes) + 1)
 
-    def spread(self, numbers):
-        """Return, for each point (n,), the number of its cell, from those of all cells."""
+    def cell_values(self, numbers):
+        """Return for each point, (n,), the number that its cell has, from those of all cells."""
         return np.repeat(numbers[self._cell], self._size)[self._slot]
 
 

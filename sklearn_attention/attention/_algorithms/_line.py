@@ -78,16 +78,16 @@ class Line(LinearTimeKeys):
 
     def _by_pairs(self, queries, scale, left_out):
         """Compute `Sums` over the keys within the cutoff of each query, pair by pair."""
-        kernel, places = self.kernel, queries[:, 0]
+        kernel, q = self.kernel, queries[:, 0]
         is_compact = math.isfinite(kernel.support)
-        sums = np.zeros((2 * self.degree + 1, len(self.columns), len(places)))
-        shift = np.full(len(places), -np.inf)
+        sums = np.zeros((2 * self.degree + 1, len(self.columns), len(q)))
+        shift = np.full(len(q), -np.inf)
         # The pairs of all queries follow each other: `starts` are the first ones of each query.
-        for rows, counts, keys in self._near_ranges(places, scale, left_out).blocks():
+        for rows, counts, keys in self._near_ranges(q, scale, left_out).blocks():
             starts = np.cumsum(counts) - counts
             query = np.repeat(rows, counts)
             with np.errstate(over="ignore"):
-                u = (self.x[keys] - places[query]) / scale[query]
+                u = (self.x[keys] - q[query]) / scale[query]
                 weights = (kernel.profile if is_compact else kernel.log_profile)(u * u)
             if left_out is not None:
                 is_left_out = inside(left_out.take(query, axis=0), self.order[keys])
@@ -106,21 +106,21 @@ class Line(LinearTimeKeys):
                     if power:
                         terms *= u
                     sums[power, c, rows] = np.add.reduceat(terms, starts)
-        return Sums(shift, sums, np.zeros(len(places)))
+        return Sums(shift, sums, np.zeros(len(q)))
 
-    def _near_ranges(self, places, scale, left_out):
-        """Return the `Ranges` of keys whose weight is not negligible at the queries `places`.
+    def _near_ranges(self, q, scale, left_out):
+        """Return the `Ranges` of keys whose weight is not negligible at queries q (n,).
 
         Keys are compared with the nearest key that is not left out, if this is far away.
         """
         kernel, distance = self.kernel, self._cutoff_of_all * scale
         is_compact = math.isfinite(kernel.support)
         if not is_compact:
-            nearest = distance_along(self, places, left_out) / scale
+            nearest = distance_along(self, q, left_out) / scale
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.cutoff / 4))
             distance[far] = self._cutoff_from_nearest(nearest[far]) * scale[far]
         jumps = is_compact and kernel.profile(np.ones(1))[0] > 0
-        return Ranges(*window(self.x, places, distance, exact=jumps))
+        return Ranges(*window(self.x, q, distance, exact=jumps))
 
     def _cutoff_from_nearest(self, nearest):
         """Return the distances (n,) beyond which keys are negligible beside the nearest one.
@@ -179,18 +179,19 @@ class Line(LinearTimeKeys):
         n_scales, problem = len(scales), self.problem
         lengths = (self.x[-1] - self.x[0]) / scales + self._largest_gap / scales.min()
         lengths += 2 * self.cutoff
-        places = (self._queries[:, 0] - self.x[0]) / scales[:, None]
-        places += (np.cumsum(lengths) - lengths)[:, None]
-        copies = len(self.x) * np.arange(n_scales)[:, None]
+        x_of_copies = (self._queries[:, 0] - self.x[0]) / scales[:, None]
+        x_of_copies += (np.cumsum(lengths) - lengths)[:, None]
+        # Keys of each copy are numbered after those of the copies before it.
+        first_keys = len(self.x) * np.arange(n_scales)[:, None]
         line = Line(
-            places.ravel(),
+            x_of_copies.ravel(),
             np.tile(problem.weights, n_scales),
             np.tile(problem.values, (n_scales, 1)),
             self.kernel,
             self.degree,
-            (self.order + copies).ravel(),
+            (self.order + first_keys).ravel(),
         )
-        left_out = (problem.left_out + copies[:, :, None]).reshape(-1, 2)
+        left_out = (problem.left_out + first_keys[:, :, None]).reshape(-1, 2)
         left_out = left_out.take(line.order, axis=0)
         return in_order(line.sums(line.points, 1.0, left_out), line.order)
 
