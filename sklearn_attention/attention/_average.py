@@ -44,10 +44,10 @@ def attend(
               \frac{\sum_i w_i K\left(\frac{q}{h}, \frac{k_i}{h}\right) v_i}
                    {\sum_j w_j K\left(\frac{q}{h}, \frac{k_j}{h}\right)}
 
-    Exact, in memory of O(n + m), whatever the number of pairs. Arrays of more than a million
-    keys are summed chunk by chunk, and more than four million queries are taken in blocks, so
-    that memory maps stay on disk. Each partition of a Dask array or data frame is summed where
-    it is, and only the sums are transferred.
+    Averages are exact, and take memory of O(n + m) for any number of pairs of n queries and m
+    keys. If there are more than a million keys, arrays are summed chunk by chunk, and more than
+    four million queries are taken in blocks, so that memory maps stay on disk. Each partition
+    of a Dask array or data frame is summed where it is, and only the sums are transferred.
 
     Parameters
     ----------

@@ -9,11 +9,11 @@ is their sum divided by K(0). A *design point* is a place with one row or severa
           a(n) = \frac{W}{T} \Big/ \min\Bigl(\frac{1.5 P}{n}, \frac{1}{2}\Bigr)
 
 where :math:`\ell` is the leverage of a row of weight 1 at q in a fit to the design points. A
-window of adequacy 1 or more has the weight of 1.5 rows for each coefficient, and its design
-points, unless they have as much weight, determine the polynomial at q as well as one row there
-would. At a design point they do, since weighted least squares gives no row a leverage above 1.
-So rows that repeat a place keep the exact fit there, and in a gap between such places windows
-are doubled. Copies of a row count as one row.
+window of adequacy 1 or more has the weight of 1.5 rows for each coefficient. It also has the
+weight of 1.5 design points for each, or these determine the polynomial at q as well as one row
+at q would. At a design point they do, since weighted least squares gives no row a leverage
+above 1. So rows that repeat a place keep the exact fit there, and in a gap between such places
+windows are doubled. Copies of a row count as one row.
 
 Results are interpolated between those of the last two windows, so that they are continuous in
 q. Each doubling takes the time of one prediction of the queries that are still inadequate.

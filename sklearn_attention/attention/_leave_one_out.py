@@ -290,10 +290,10 @@ class _PredictedRows:
         The first own weight is in the sum over all rows but the rest of the h-block, the second
         in the sum over all rows. Without a gap they are equal.
         """
-        fields = self._at(self._without_row, scales)
+        fields = self._predict_with(self._without_row, scales)
         if self._without_block is self._without_row:
             return ((*row_fields, row_fields[-1]) for row_fields in fields)
-        pairs = zip(self._at(self._without_block, scales), fields, strict=True)
+        pairs = zip(self._predict_with(self._without_block, scales), fields, strict=True)
         return (
             (left_out, fitted, leverage, own_weight_in_block, own_weight)
             for (left_out, _, _, own_weight_in_block), (
@@ -304,8 +304,9 @@ class _PredictedRows:
             ) in pairs
         )
 
-    def _at(self, reduction, scales):
+    def _predict_with(self, reduction, scales):
         """Yield the fields of `Predictions` and the own weights, from sums without the rows."""
+        # The terms K(x, x) of a kernel that is the same everywhere do not depend on the scale.
         problem, terms = reduction.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
             terms = own_terms(problem)
@@ -337,10 +338,12 @@ class _WidenedRows:
         self._windows = Windows(X, problem.values, problem.weights, n_coefficients)
         self.fewest = self._windows.fewest
         largest_range = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
+        # Largest distance of a query from a row, in bandwidths at scale 1.
         self._max_distance = (1 + 2 * MAX_RANGES) * largest_range
         # Groups of the scales that were tried last, which may be doubles of narrower windows.
         self._tried = {}
         if self._windows.has_repeats:
+            # Every design point is a key of weight 1, whose leverage is asked for.
             first_rows = self._windows.first_rows
             points = replace(
                 problem,

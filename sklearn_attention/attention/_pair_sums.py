@@ -109,7 +109,7 @@ class PairSums:
         tables : list of pairs of arrays of shape (n_levels, n_levels)
             Values of each category's table, and their derivatives along its parameter.
         columns : array of shape (n_keys, c) or callable
-            Columns v, the first of which is 1 throughout; None for only that one. With
+            Columns v, the first of which is 1 throughout; None for a single column of 1. With
             `row_blocks`, a function that returns the columns for a block.
         row_blocks : list of arrays of int
             Rows in blocks that have columns of their own; None for the same columns.
@@ -273,7 +273,7 @@ class _Product:
     def _values(self, rows, keys):
         """Yield the values, or their logarithms, of one kernel after the other."""
         for f, (factor, _) in enumerate(self.sums.factors):
-            if f in self._gaussian_factors:
+            if f in self._gaussian_factors:  # a Gaussian is not compact, so sums are in logs
                 of_rows, of_keys = self._gaussian_factors[f]
                 yield of_rows.take(rows, axis=0) @ of_keys.take(keys, axis=0).T
             elif self.sums.in_logs:
@@ -337,6 +337,10 @@ class _SymmetricBlock:
     """
 
     def __init__(self, product, weighted, rows, keys, slopes):
+        """Sum over a block; `weighted` (n, c) are columns times weights.
+
+        The table of kernels is kept for derivatives only if `slopes`.
+        """
         self.rows, self.later, self._keys = rows, keys[len(rows) :], keys
         self._product, self._weighted = product, weighted
         table = product(rows, keys)
@@ -364,12 +368,14 @@ class _SymmetricBlock:
 
 
 class _OneWayBlock:
-    """Sums about rows over keys, divided by ``exp(shift)``, so that no weights vanish.
-
-    `columns` are those of the keys, and `n` is the number of rows in each image.
-    """
+    """Sums about rows over keys, divided by ``exp(shift)``, so that not all weights vanish."""
 
     def __init__(self, product, columns, rows, keys, n, slopes):
+        """Sum over a block; `columns` (n_keys, c) are those of its keys.
+
+        The images of a row are `n` keys apart. The table of kernels is kept for derivatives
+        only if `slopes`.
+        """
         sums, self._keys = product.sums, keys
         self.rows, self._product, self._columns = rows, product, columns
         table, self.shift = product(rows, keys), 0.0
@@ -377,7 +383,6 @@ class _OneWayBlock:
         if sums.leave_out:
             column = np.empty(len(sums.numbers), dtype=np.intp)
             column[keys] = np.arange(len(keys))
-            # The images of a row are n keys apart.
             own_images = np.add.outer(np.arange(0, len(column), n), rows)
             left_out = np.arange(len(rows)), column[own_images]
         if sums.in_logs:

@@ -258,7 +258,7 @@ def smooth(smoother, queries, keys, values, weights=None, scale=None, leave_one_
         location = smoother.locate(_rows_of(chunk, *tables) for chunk in chunks)
         fields_at = functools.partial(_over_chunks, smoother, tables, chunks, location)
     max_queries = smoother.max_queries(keys, values)
-    fields = _in_blocks(fields_at, max_queries, len(keys), queries, scale, leave_one_out)
+    fields = _in_blocks(fields_at, max_queries, queries, scale, leave_one_out, len(keys))
     dtype = result_dtype([queries, keys, values])
     types = smoother.field_types(dtype, values.shape[1:], keys.shape[1])
     return as_passed(shaped(fields, types), *passed)
@@ -275,7 +275,7 @@ def smooth_prepared(prepared, queries, scale=None):
     table, smoother = prepared.table, prepared.smoother
     queries = as_given("queries", queries)
     max_queries = smoother.max_queries(table.keys, table.values)
-    fields = _in_blocks(prepared.fields, max_queries, None, queries, scale)
+    fields = _in_blocks(prepared.fields, max_queries, queries, scale)
     dtype = result_dtype([queries, np.empty(0, table.dtype)])
     types = smoother.field_types(dtype, prepared.value_shape, table.keys.shape[1])
     return shaped(fields, types)
@@ -287,10 +287,11 @@ def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None,
     return prepared.reduction(queries, query_scale).name
 
 
-def _in_blocks(fields_at, max_queries, n_keys, queries, query_scale, leave_one_out=False):
+def _in_blocks(fields_at, max_queries, queries, query_scale, leave_one_out=False, n_keys=None):
     """Compute the fields of at most `max_queries` queries at a time.
 
-    ``fields_at(queries, query_scale, leave_one_out)`` returns those of one block.
+    ``fields_at(queries, query_scale, leave_one_out)`` returns those of one block. `n_keys` is
+    the number of keys, if queries may leave out keys.
     """
     if queries.ndim == 0 or len(queries) <= max_queries:
         return fields_at(queries, query_scale, leave_one_out)

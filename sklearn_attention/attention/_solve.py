@@ -88,7 +88,7 @@ class Basis:
     """
 
     def __init__(self, degree, n_coordinates, n_points=None):
-        """Make the basis; with `n_points`, check that columns at so many keys fit into memory.
+        """Make the basis; with `n_points`, check that columns at these keys fit into memory.
 
         Raises MemoryError if they do not.
         """
@@ -264,11 +264,12 @@ def solve(gram, cross):
     """
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = _covariance(gram)
-    with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
+    covariance_with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
     ridge = ridge_of(covariance, _min_variance(gram))
     diagonal = np.arange(covariance.shape[1])
     covariance[:, diagonal, diagonal] += ridge[:, None]
-    solved = _solve(covariance, np.concatenate([with_values, mean[:, :, None]], axis=2))
+    right_sides = np.concatenate([covariance_with_values, mean[:, :, None]], axis=2)
+    solved = _solve(covariance, right_sides)
     coefficients, solved_mean = solved[:, :, :-1], solved[:, :, -1]
     squared_distance = (solved_mean * mean).sum(axis=1)
     shrinkage = shrinkage_of(squared_distance, covariance.shape[1])

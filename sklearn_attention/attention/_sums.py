@@ -132,7 +132,7 @@ class Sums(NamedTuple):
 
     @property
     def log_total(self):
-        """Logarithm of the sum of the weights, or of its absolute value; -inf for none."""
+        """Logarithm of the absolute value of the sum of weights; -inf if no key has weight."""
         with np.errstate(divide="ignore"):
             log_total = self.shift + np.log(np.abs(self.sums[0, 0]))
         return np.where(self.shift == -np.inf, -np.inf, log_total)
@@ -149,7 +149,7 @@ class Sums(NamedTuple):
         -------
         averages : array of shape (n_queries, n_values)
         log_normalizers : array of shape (n_queries,)
-            Logarithm of the absolute sum of the weights; -inf where there is none.
+            Logarithm of the absolute sum of the weights; -inf for a query without weights.
 
         Raises
         ------

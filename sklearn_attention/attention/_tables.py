@@ -186,7 +186,8 @@ class LocalRows(NamedTuple):
     effects : ndarray of shape (n_queries, n_keys)
         The effective weights: the fits are ``effects @ values``.
     squared_distance : ndarray of shape (n_queries,)
-        Of the query from the rows, as that of :class:`~sklearn_attention.attention.LocalFit`.
+        Squared Mahalanobis distance of the query from the rows, as that of
+        :class:`~sklearn_attention.attention.LocalFit`.
     left_out : ndarray of shape (n_queries, n_keys, n_values)
         The fit at the query without that key; None without ``without_each``.
     left_out_distance : ndarray of shape (n_queries, n_keys)
@@ -468,8 +469,8 @@ def attend_gradient(
 
     Notes
     -----
-    Computed in float64 whatever the precision of the inputs, in blocks of queries. Kernels
-    of the distance need one pass over the pairs for each feature; others are
+    Gradients are computed in float64, whatever the precision of the inputs, in blocks of
+    queries. Kernels of the distance need one pass over the pairs for each feature; others are
     differentiated by torch, once for each column of values.
 
     The derivative is 0 where a query has no weights, since the result there is constant

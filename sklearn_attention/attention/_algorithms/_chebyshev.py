@@ -169,7 +169,7 @@ class PointsInCells:
         return np.bincount(cell, column, len(self.codes) + 1)
 
     def cell_values(self, numbers):
-        """Return for each point, (n,), the number that its cell has, from those of all cells."""
+        """Return the number of each point's cell, (n,), from the numbers of all cells."""
         return np.repeat(numbers[self._cell], self._size)[self._slot]
 
 

@@ -88,7 +88,7 @@ class LinearTimeKeys(ABC):
 
     @functools.cached_property
     def _rank(self):
-        """Position among the points of each key, in the order in which keys were passed."""
+        """Position among the points of each key, in the order of the keys as passed."""
         rank = np.empty_like(self.order)
         rank[self.order] = np.arange(len(rank))
         return rank
@@ -196,9 +196,10 @@ def in_order(ordered, order):
 def cutoff(kernel, power=0, span=0.0):
     """Return the distance, in bandwidths, beyond which a kernel is negligible.
 
-    Beyond the cutoff the kernel times this power of the distance is less than 1e-20 of its
-    peak. With the `span` of the weights, the logarithm of the ratio of the largest to the
-    smallest, this holds for the heaviest key relative to the lightest one.
+    Beyond it the kernel times this power of the distance is less than 1e-20 of its peak. With
+    `span`, the logarithm of the ratio of the largest weight to the smallest one, this holds for
+    the heaviest key relative to the lightest one. The distance is rounded up to a multiple of
+    1/8; it is infinite if the kernel is not negligible at 256 bandwidths.
     """
     if math.isfinite(kernel.support):
         return kernel.support

@@ -77,7 +77,10 @@ class Line(LinearTimeKeys):
         return time_of_pairs < self._algorithm.cost(n_near) * n_keys_and_queries + _CALL_NS
 
     def _by_pairs(self, queries, scale, left_out):
-        """Compute `Sums` over the keys within the cutoff of each query, pair by pair."""
+        """Compute `Sums` over the keys within the cutoff of each query, pair by pair.
+
+        `scale` is (n,) here, and `left_out` (n, 2) or None. All sums are exact.
+        """
         kernel, q = self.kernel, queries[:, 0]
         is_compact = math.isfinite(kernel.support)
         sums = np.zeros((2 * self.degree + 1, len(self.columns), len(q)))

@@ -79,7 +79,7 @@ class NearKeys:
                 return None
             log_margin = degree * -math.log(_FACTOR_PER_DEGREE) - math.log(_NEGLIGIBLE)
             log_margin += _log_range(problem, category_kernel)
-            # All keys together may be as heavy as this beside a nearest key of small weight.
+            # The nearest key may have the smallest weight, and the others nearly the total.
             log_margin += math.log(problem.weights.sum()) - math.log(problem.weights.min())
             if not math.isfinite(log_margin):
                 return None
@@ -236,6 +236,7 @@ class _Tree:
         from sklearn import neighbors  # is slow to load, and not needed for few rows
 
         arrays = neighbors.KDTree(points, leaf_size=leaf_size).get_arrays()
+        # The first array has the points, and `ends` (2, n_nodes, d) the ends of the boxes.
         _, self.order, nodes, ends = map(np.asarray, arrays)
         self.low, self.high = np.ascontiguousarray(ends.transpose(0, 2, 1))
         self.first, self.last = nodes["idx_start"], nodes["idx_end"]

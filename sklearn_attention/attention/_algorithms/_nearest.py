@@ -37,7 +37,7 @@ def nearest_sums(keys, columns, queries, left_out, rounding):
         return nearest
     tree = KDTree(keys, balanced_tree=False)
     nearest.distance[:], _ = nearest_kept(tree, queries, left_out)
-    # All tied keys are in a ball around the query, beside keys that it leaves out.
+    # A ball around each query has all tied keys, and perhaps some that the query leaves out.
     radius = np.where(nearest.distance < np.inf, nearest.distance + rounding, 0.0)
     counts = tree.query_ball_point(queries, radius, return_length=True)
     for rows in blocks_of_sizes(counts, ROWS_AT_ONCE):

@@ -89,6 +89,8 @@ class WindowSums:
                     first_key, query = start[piece_block], rows[piece_block]
                     piece_cell = cell[first_key]
                     s = (middle[piece_cell] - queries[query]) / scale
+                    # The moments are the running sums at the last key of the piece, less those
+                    # before its first key, unless running sums restart there.
                     moments = running[stop[piece_block] - 1]
                     later = np.flatnonzero(first_key > restart[piece_cell])
                     moments[later] -= running[first_key[later] - 1]
