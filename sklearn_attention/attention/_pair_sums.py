@@ -128,7 +128,8 @@ class PairSums:
         product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
         n, all_keys = n_keys // self._n_images, np.arange(n_keys)
         columns = np.ones((n_keys, 1)) if columns is None else columns
-        # 1. Pairs are summed in symmetric blocks if possible, and otherwise one way.
+        # 1. Pairs are summed in symmetric blocks, or one way: if columns differ between blocks,
+        # if keys are images, if K is not symmetric, and for rows whose sum is too small.
         symmetric_blocks, is_one_way = [], np.ones(n, dtype=bool)
         if row_blocks is not None:
             pairs = ((rows, all_keys) for rows in row_blocks)
@@ -144,7 +145,6 @@ class PairSums:
             one_way_rows = np.flatnonzero(is_one_way)
             row_slices = blocks(len(one_way_rows), max(1, BLOCK_PAIRS // n_keys))
             pairs = ((one_way_rows[block], all_keys) for block in row_slices)
-
         one_way_blocks = self._sum_one_way(product, columns, pairs, slopes)
         shift = np.zeros(n)
         if not symmetric_blocks:

@@ -151,7 +151,7 @@ class Smoother:
     def finish(self, sums, n_features, location, query_scale=None):
         """Compute averages and log-normalizers, or the fields of a `LocalFit`.
 
-        The sums are those over all keys, with fallbacks in their places.
+        `sums` are those over all keys, and of the nearest keys for a query without weights.
         """
         if not self.degree:
             with np.errstate(invalid="ignore", divide="ignore"):

@@ -414,9 +414,9 @@ def ridge_of(covariance, min_variance):
     ridge = np.zeros(len(min_variance))
     if len(rows):
         finite, is_finite = _replace_not_finite(covariance[rows], 1.0)
-        missing = min_variance[rows] - _smallest_eigenvalue(finite)
-        # Slightly more is added, against rounding in the factors.
-        ridge[rows] = np.where(is_finite, missing, np.nan).clip(0) * (1 + 1e-9)
+        shortfall = min_variance[rows] - _smallest_eigenvalue(finite)
+        # Slightly more is added, against rounding in the elimination.
+        ridge[rows] = np.where(is_finite, shortfall, np.nan).clip(0) * (1 + 1e-9)
     return ridge
 
 

@@ -210,8 +210,8 @@ def _moved(terms, sources, matrix):
     """Move terms of the cells around each target to the target, along their last axis.
 
     `sources` (n_targets, n_offsets) has the positions of these cells, -1 for an empty one,
-    which is the last one of `terms`. `matrix` is that of `between_cells`. The result has a few
-    more targets, the last of which is empty.
+    which is the last one of `terms`. `matrix` is that of `between_cells`. The result is padded
+    with empty targets, at least one, to a multiple of `_ROWS`.
     """
     shape = terms.shape[1:]
     n_targets = _ROWS * (len(sources) // _ROWS + 1)

@@ -127,11 +127,14 @@ class PointsInCells:
         columns = self._in_chunks(columns).swapaxes(0, 1)
         shape = (self._n_terms,) * len(self._positions)
         moments = np.zeros((len(self.codes) + 1, columns.shape[1], *shape))
-        for chunks, (x, *y) in self._blocks(0, len(self._cell)):
+        for chunks, (along_first, *along_second) in self._blocks(0, len(self._cell)):
             terms = columns[chunks]
-            for polynomials in y:
+            # In the plane, columns are first multiplied by the polynomials along the second
+            # axis.
+            for polynomials in along_second:
                 terms = terms[:, :, None] * polynomials[:, None]
-            terms = terms.reshape(len(x), -1, self._size) @ x.swapaxes(1, 2)
+            terms = terms.reshape(len(terms), -1, self._size) @ along_first.swapaxes(1, 2)
+            # The chunks of a cell follow each other.
             cell = self._cell[chunks]
             first = first_of_each(cell)
             sums = np.add.reduceat(terms.reshape(-1, *moments.shape[1:]), first)
@@ -146,13 +149,13 @@ class PointsInCells:
         n_chunks, size) was made by `empty`.
         """
         begin, end = self._first[cells.start], self._first[cells.stop]
-        for chunks, (*x, y) in self._blocks(begin, end):
+        for chunks, (*along_first, along_last) in self._blocks(begin, end):
             cell = self._cell[chunks] - cells.start
             for terms, sums_of_terms in zip(coefficients, sums, strict=False):
-                values = terms[cell].reshape(len(cell), -1, self._n_terms) @ y
-                for along_axis in x:
-                    values = values.reshape(len(cell), -1, *along_axis.shape[1:])
-                    values = (values * along_axis[:, None]).sum(axis=2)
+                values = terms[cell].reshape(len(cell), -1, self._n_terms) @ along_last
+                for polynomials in along_first:  # in the plane
+                    values = values.reshape(len(cell), -1, *polynomials.shape[1:])
+                    values = (values * polynomials[:, None]).sum(axis=2)
                 sums_of_terms[: terms.shape[1], chunks] = values.swapaxes(0, 1)
 
     def empty(self, *shape):

@@ -186,7 +186,7 @@ def comparison(problem, rows, keys, scales, middle=None):
     x, y = problem.queries[rows], problem.keys.take(keys, axis=0)
     weights = problem.weights[keys]
     is_weighted = bool((weights != 1).any())
-    join, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
+    combine, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
     has_one_scale = scales.min() == scales.max()
     if has_one_scale and scales[0] != 1:
         x, y = (kernel.rescale(points, float(scales[0])) for points in (x, y))
@@ -203,21 +203,22 @@ def comparison(problem, rows, keys, scales, middle=None):
         key_factors = np.column_stack([product.keys, np.ones(len(y)), key_bias])
         return lambda tile: query_factors @ key_factors[tile].T
     if has_one_scale:
-        function = kernel.log if logs else kernel
+        evaluate = kernel.log if logs else kernel
 
         def compare(tile):
-            return function(x, y[tile])
+            return evaluate(x, y[tile])
 
     else:
-        form, squares = kernel.radial_form(x.shape[1]), np.square(scales)[:, None]
-        function = form.log_values if logs else form.values
+        # Only kernels of the distance have scales that differ: they divide the distances.
+        form, squared_scales = kernel.radial_form(x.shape[1]), np.square(scales)[:, None]
+        evaluate = form.log_values if logs else form.values
 
         def compare(tile):
-            return function(form.squared(x, y[tile]) / squares, x, y[tile])
+            return evaluate(form.squared(x, y[tile]) / squared_scales, x, y[tile])
 
     if not is_weighted:
         return compare
-    return lambda tile: join(compare(tile), weights[tile])
+    return lambda tile: combine(compare(tile), weights[tile])
 
 
 def left_out_pairs(problem, rows, keys):
