@@ -290,19 +290,16 @@ class _PredictedRows:
         The first own weight is in the sum over all rows but the rest of the h-block, the second
         in the sum over all rows. Without a gap they are equal.
         """
-        fields = self._predict_with(self._without_row, scales)
+        fields_at_scales = self._predict_with(self._without_row, scales)
         if self._without_block is self._without_row:
-            return ((*row_fields, row_fields[-1]) for row_fields in fields)
-        pairs = zip(self._predict_with(self._without_block, scales), fields, strict=True)
-        return (
-            (left_out, fitted, leverage, own_weight_in_block, own_weight)
-            for (left_out, _, _, own_weight_in_block), (
-                _,
-                fitted,
-                leverage,
-                own_weight,
-            ) in pairs
-        )
+            for *fields, weight in fields_at_scales:
+                yield *fields, weight, weight
+            return
+        without_block = self._predict_with(self._without_block, scales)
+        for block_fields, row_fields in zip(without_block, fields_at_scales, strict=True):
+            left_out, _, _, weight_in_block = block_fields
+            _, fitted, leverage, weight = row_fields
+            yield left_out, fitted, leverage, weight_in_block, weight
 
     def _predict_with(self, reduction, scales):
         """Yield the fields of `Predictions` and the own weights, from sums without the rows."""
@@ -395,12 +392,12 @@ class _WidenedRows:
         keys, weights = self._rows.own_key[rows], self._rows.weights[rows]
         if fields is None:
             fields = self._rows.each(rows, scales)
-        left_out, fitted, leverage, own_weight_in_block, own_weight_in_all = fields
+        left_out, fitted, leverage, weight_in_block, weight_in_all = fields
         inverse_leverage = self._inverse_leverage(keys, scales)
         # An own weight s = w / (w + W) of a row of weight w gives the weight W without it.
         with np.errstate(divide="ignore"):
-            total = weights / own_weight_in_all
-            total_without = weights * (1 - own_weight_in_block) / own_weight_in_block
+            total = weights / weight_in_all
+            total_without = weights * (1 - weight_in_block) / weight_in_block
         adequacy_without = self._windows.adequacy_without(
             keys, total_without, inverse_leverage, inverse_leverage - 1
         )

@@ -170,8 +170,8 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         keys = kernel.rescale(keys, bandwidth)
     if not (np.abs(keys) <= LARGEST).all():
         raise _overflow(bandwidth)
-    arrays = keys, values, weights, log_scale, positions
-    return KeyTable(kernel, bandwidth, *arrays, n_keys, dtype, center, precision)
+    fields = keys, values, weights, log_scale, positions
+    return KeyTable(kernel, bandwidth, *fields, n_keys, dtype, center, precision)
 
 
 def read(

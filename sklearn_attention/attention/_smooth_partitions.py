@@ -62,16 +62,18 @@ def smooth_partitions(smoother, queries, tables, query_scale, leave_one_out):
 
     if is_lazy:
         finish = functools.partial(_fields_of_sums, smoother, n_features, location, types)
-        finish = dask.delayed(finish)
+        delayed_finish = dask.delayed(finish)
 
         def lazy_fields_at(first, block):
-            return finish(total(block, complete=True, first=first if leave_one_out else None))
+            return delayed_finish(
+                total(block, complete=True, first=first if leave_one_out else None)
+            )
 
         return _lazy_fields(lazy_fields_at, queries, types, max_queries)
 
     def fields_at(block):
         def computed_total(rows, *, complete):
-            # As a task, queries travel once.
+            # Queries are a task of their own, so that they are sent to workers once.
             return total(dask.delayed(block[rows]), complete).compute()
 
         return smoother.fields_over_parts(computed_total, len(block), n_features, location)

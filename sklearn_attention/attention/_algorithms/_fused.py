@@ -42,10 +42,10 @@ def fused_sums(problem):
     arrays = (np.ascontiguousarray(x, dtype) for x in (form.queries, form.keys, values, bias))
     try:
         with torch.no_grad():
-            fields = softmax_average(*map(torch.from_numpy, arrays))
+            outputs = softmax_average(*map(torch.from_numpy, arrays))
     except (AttributeError, RuntimeError, TypeError):  # the operator is not public
         return None
-    averages, log_sums = (field.numpy().astype(np.float64) for field in fields)
+    averages, log_sums = (x.numpy().astype(np.float64) for x in outputs)
     is_accurate = _log_weight_error(problem, dtype) <= _TOLERANCE[dtype]
     error_bound = np.where(is_accurate, 0.0, np.inf)
     if problem.left_out is not None:

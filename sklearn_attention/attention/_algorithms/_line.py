@@ -120,8 +120,8 @@ class Line(LinearTimeKeys):
         is_compact = math.isfinite(kernel.support)
         if not is_compact:
             nearest = distance_along(self, q, left_out) / scale
-            far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.cutoff / 4))
-            distance[far] = self._cutoff_from_nearest(nearest[far]) * scale[far]
+            is_far = np.isfinite(nearest) & (nearest > self.cutoff / 4)
+            distance[is_far] = self._cutoff_from_nearest(nearest[is_far]) * scale[is_far]
         jumps = is_compact and kernel.profile(np.ones(1))[0] > 0
         return Ranges(*window(self.x, q, distance, exact=jumps))
 
@@ -153,6 +153,7 @@ class Line(LinearTimeKeys):
         jumps = polynomial is not None and sum(polynomial) > 1e-9
         if jumps or not self.are_queries or self.problem.left_out is None:
             return np.split(scales, len(scales))
+        # These are the lengths of the copies of the keys that are laid out side by side.
         lengths = (np.ptp(self.x) + self._largest_gap) / scales + 2 * self.cutoff
         starts, end = [0], lengths[0]
         for position in range(1, len(scales)):

@@ -126,8 +126,8 @@ def nearest_by_pairs(queries, keys, left_out, rounding):
 
     The table is 0.0 for other keys. Tied keys are all nearest.
     """
-    # Coordinates are divided by the largest one, so that no square overflows, whatever the
-    # bandwidth; or by the power of two next to it, so that no digit changes either.
+    # Coordinates are divided by about the largest one, so that no square overflows, whatever
+    # the bandwidth is. The divisor is a power of two, so no digit changes either.
     largest = max(np.abs(x).max(initial=0.0) for x in (queries, keys))
     scale = math.ldexp(0.5, math.frexp(largest)[1]) if largest > 0 else 1.0
     distances = cdist(queries / scale, keys / scale) * scale

@@ -149,8 +149,8 @@ class WindowSums:
         """
         terms = np.empty((len(t), self._n_moments, len(columns)))
         terms[:, 0] = columns.T
-        for m in range(1, self._n_moments):
-            np.multiply(terms[:, m - 1], t[:, None], out=terms[:, m])
+        for power in range(1, self._n_moments):
+            np.multiply(terms[:, power - 1], t[:, None], out=terms[:, power])
         flat = terms.reshape(len(t), -1)
         restart = np.empty_like(starts)
         cell = 0
