@@ -10,7 +10,7 @@ two levels of a category. The first column is 1, so :math:`A_c(i) = S_c(i) / S_0
 weighted *averages*, and :math:`S_0` are *totals*. Searches of a bandwidth for each feature use
 them: derivatives are along *log-bandwidths* :math:`\log h_j`, and along one parameter of each
 table. Time is O(n^2) for n rows, or in proportion to the pairs within the support of a compact
-kernel; memory is that of all tables :math:`K_{ik}` if derivatives are wanted, otherwise O(n).
+kernel; memory is that of all tables :math:`K_{ik}` if derivatives are wanted.
 
 A *symmetric block* sums each pair of its rows and keys in both directions at once. A *one-way
 block* sums over keys about rows only: for columns that differ from block to block, and for rows
