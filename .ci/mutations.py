@@ -79,7 +79,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "rows = rows[inside(limits, line.order[place[rows]])]",
+        "rows = rows[inside(limits, line.order[nearest[rows]])]",
         "rows = rows[:0]",
         "a key that is left out is the nearest along a line",
     ),
@@ -139,7 +139,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "is_narrow = np.abs(offset[to]).max(initial=0.0) <= MAX_WIDTH[0] * min_width",
+        "is_narrow = np.abs(offset[target]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale",
         "is_narrow = True",
         "products of places that are far apart lose digits",
     ),
@@ -151,14 +151,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "points = places[queries] / np.minimum(min_width, self._extent)",
-        "points = places[queries] / min_width",
+        "points = self._numeric_queries[rows] / np.minimum(min_scale, self._extent)",
+        "points = self._numeric_queries[rows] / min_scale",
         "sums lose digits where keys spread less than their queries",
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "without = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)",
-        "without = total * np.exp(shift - base)",
+        "other_terms = np.where(shift > -np.inf, total_without, 0.0) * np.exp(shift - base)",
+        "other_terms = total_without * np.exp(shift - base)",
         "a row without others is not fitted by itself",
     ),
     Mutation(
@@ -181,14 +181,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "terms = self.sums.log_own + np.log(self.weights), 1.0",
-        "terms = self.sums.log_own, 1.0",
+        "terms = self._sums.log_own + np.log(self._weights), 1.0",
+        "terms = self._sums.log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "leverage = share * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))",
-        "leverage = share * (1 - (fitted.solved_mean * fitted.mean).sum(axis=1))",
+        "leverage = weight * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))",
+        "leverage = weight * (1 - (fitted.solved_mean * fitted.mean).sum(axis=1))",
         "sign of what slopes add to a leverage",
     ),
     Mutation(
@@ -199,14 +199,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_pair_sums.py",
-        "lost = (sums[:, 0] < LEAST) & self.in_logs",
-        "lost = (sums[:, 0] < 0) & self.in_logs",
+        "is_one_way = (sums[:, 0] < LEAST) & self.in_logs",
+        "is_one_way = (sums[:, 0] < 0) & self.in_logs",
         "sums that underflow are not made again as logarithms",
     ),
     Mutation(
         "attention/_sums.py",
-        "error_bound = self.error_bound * first + sums.error_bound * second",
-        "error_bound = self.error_bound * first + sums.error_bound",
+        "error_bound = self.error_bound * factor + sums.error_bound * other_factor",
+        "error_bound = self.error_bound * factor + sums.error_bound",
         "what is trusted of one part stays in its own scale",
     ),
     Mutation(
@@ -523,8 +523,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_tables.py",
-        "np.asarray(quantiles) * reached[-1:].T * (1 - _SLACK)",
-        "np.asarray(quantiles) * reached[-1:].T",
+        "np.asarray(quantiles) * cumulative[-1:].T * (1 - _SLACK)",
+        "np.asarray(quantiles) * cumulative[-1:].T",
         "rounding decides a quantile at the edge between two values",
     ),
     Mutation(

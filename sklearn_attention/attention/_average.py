@@ -1,4 +1,11 @@
-"""The weighted average of stored values, and local polynomials in place of it."""
+r"""The weighted average of stored values, and local polynomials in place of it.
+
+For queries q, keys :math:`k_i` and values :math:`v_i`, :func:`attend` computes averages with
+the kernel's weights :math:`w_i K(q / h, k_i / h)`, and :func:`attend_local` fits a polynomial
+with these weights around every query. `_smoother.py` computes both; this module has the public
+functions and what they promise. Time is from O(n + m) to O(n m) for n queries and m keys, by
+the algorithm that `_reduce.py` takes; memory is O(n + m).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from ..kernels import Kernel
 from ._read import as_given
-from ._smoother import Smoother, checked, smooth
+from ._smoother import Smoother, smooth
 from ._solve import is_degree
+from ._sums import require_sums
 
 
 def attend(
@@ -36,16 +44,16 @@ def attend(
               \frac{\sum_i w_i K\left(\frac{q}{h}, \frac{k_i}{h}\right) v_i}
                    {\sum_j w_j K\left(\frac{q}{h}, \frac{k_j}{h}\right)}
 
-    Exact, in memory of O(n + m), whatever the number of pairs. Arrays of more than a million
-    keys are summed chunk by chunk, and more than four million queries are taken in blocks, so
-    that memory maps stay on disk. Each partition of a Dask array or data frame is summed where
-    it is, and only the sums are transferred.
+    Averages are exact, and take memory of O(n + m) for any number of pairs of n queries and m
+    keys. If there are more than a million keys, arrays are summed chunk by chunk, and more than
+    four million queries are taken in blocks, so that memory maps stay on disk. Each partition
+    of a Dask array or data frame is summed where it is, and only the sums are transferred.
 
     Parameters
     ----------
     queries : array or tensor of shape (n_queries, n_features)
-        Rows to average for. These, keys, values and weights may be Dask collections, or
-        tensors of torch in memory, which are computed with as arrays.
+        Rows at which averages are computed. Queries, keys, values and weights may be Dask
+        collections, or torch tensors in memory, which are converted to arrays.
     keys : array or tensor of shape (n_keys, n_features)
         Keys, which the kernel compares with the queries.
     values : array or tensor of shape (n_keys,) or (n_keys, n_values)
@@ -53,23 +61,23 @@ def attend(
     kernel : str, Kernel or callable, default="gaussian"
         See :mod:`sklearn_attention.kernels`.
     bandwidth : float or array of shape (n_features,), default=1.0
-        Divides the features before the kernel compares them; in their own units.
+        Divides the features before the kernel compares them; in the features' own units.
     query_scale : array of shape (n_queries,), default=None
-        Factor of each query's bandwidth, for bandwidths that differ from place to place.
-        For kernels of the distance.
+        Factor on the bandwidth at each query, for bandwidths that differ from place to place.
+        The kernel must depend only on the distance.
     sample_weight : array of shape (n_keys,), default=None
         Non-negative weights of the keys. Weight 2 is the key twice, weight 0 its absence.
     leave_one_out : bool or int array of shape (n_queries,), default=False
-        Leave out of each average the query's own key: True where each query has the key at the
-        same position, otherwise the position of each query's own key, -1 for none. A query may
-        lie elsewhere than its key.
+        Whether to leave each query's own key out of its average. True if the own key is the one
+        at the same position; otherwise the positions of the own keys, -1 for a query without
+        one. A query may differ from its own key.
     algorithm : {"auto", "dense"}, default="auto"
         "dense" compares every query with every key; "auto" takes the fastest algorithm
         that is exact to about ten digits at least.
     empty : {"nearest", "nan"}, default="nearest"
-        Result of a query without any weight (all keys beyond a compact kernel's support, or
-        signed weights that cancel): the value of its nearest key, or NaN. Keys whose distances
-        differ by rounding only share.
+        Result of a query without any weight (all keys are beyond a compact kernel's support,
+        or signed weights cancel): the value of its nearest key, or NaN. Keys whose distances
+        differ only by rounding are averaged.
 
     Returns
     -------
@@ -77,7 +85,7 @@ def attend(
         NumPy in, NumPy out; float32 in, float32 out. A Dask array if the queries are a Dask
         collection.
     log_normalizers : array or tensor of shape (n_queries,)
-        Logarithm of the denominator's absolute value; -inf where there is no weight. In
+        Logarithm of the denominator's absolute value; -inf for a query without weight. In
         single precision at least.
 
     Raises
@@ -90,19 +98,24 @@ def attend(
 
     Notes
     -----
-    Along a single feature most kernels are summed in time linear in keys and queries, in
-    NumPy: windows of moments, recurrences or Chebyshev interpolation, whichever suits
-    the kernel. In up to eight features, where the bandwidth is small relative to the data,
-    trees find for groups of neighbouring queries the keys within the support of the kernel, or
-    of the factors of a product, or all but those that together have less than 1e-12 of the
-    weight, and only these are compared. Otherwise all pairs are, in tiles that stay in cache,
-    in double precision and on as many threads as linear algebra has, whose number changes
-    nothing. Distances of Gaussian kernels are products of matrices, of queries that lie close
-    together; sums of positive kernels that would vanish are made again in log space. From a
-    hundred million pairs on, averages by Gaussian and scaled dot-product kernels are
-    :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
-    :class:`~sklearn_attention.kernels.Gaussian`), of float32 in single precision. Where no
-    other key is left than the one that is left out, the result is NaN.
+    Each query takes the fastest of these algorithms that is accurate for it:
+
+    * Along a single feature, most kernels are summed in time linear in keys and queries, by
+      NumPy: by windows of moments, recurrences or Chebyshev interpolation, whichever suits the
+      kernel. Gaussians are in two features, too.
+    * In up to eight features, if the bandwidth is small relative to the data, trees find the
+      keys near each group of neighbouring queries, and only these are compared. They are the
+      keys within the support of a compact kernel (or of a compact factor of a product);
+      otherwise all keys but those that together have less than 1e-12 of the weight.
+    * For a hundred million pairs or more, averages by Gaussian and scaled dot-product kernels
+      are :func:`torch.nn.functional.scaled_dot_product_attention`, where that is accurate (see
+      :class:`~sklearn_attention.kernels.Gaussian`); for float32 in single precision.
+    * Otherwise all pairs are compared, in double precision, in tiles that stay in cache and on
+      as many threads as linear algebra has, whose number does not change results. Distances of
+      Gaussian kernels are computed by products of matrices, for queries that are close
+      together. Sums of positive kernels that would vanish are computed again in log space.
+
+    If a query leaves out its own key and no other key has weight, the result is NaN.
 
     Examples
     --------
@@ -129,11 +142,11 @@ def attention_sums(
     algorithm: str = "auto",
     empty: str = "nearest",
 ) -> Any:
-    """Compute the sums over one part of the keys from which weighted averages are made.
+    """Compute sums over one part of the keys, from which weighted averages are made.
 
-    Use it if your keys come in parts, such as files: add the sums of all parts, and divide once
-    with their method `average`. If all keys are in memory or in a Dask collection, take
-    :func:`~sklearn_attention.attend`.
+    Use this function if your keys come in parts, such as files: add the sums of all parts, and
+    call the method `average` of the total. If all keys are in memory or in a Dask collection,
+    take :func:`~sklearn_attention.attend`.
 
     Parameters
     ----------
@@ -143,7 +156,7 @@ def attention_sums(
     Returns
     -------
     sums : Sums
-        Of arrays, in float64, since a large shift takes many digits.
+        Arrays are in float64, since a large shift takes many digits.
 
     Raises
     ------
@@ -163,7 +176,11 @@ def attention_sums(
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     names = "queries", "keys", "values", "sample_weight"
     tables = map(as_given, names, (queries, keys, values, sample_weight))
-    return checked(smoother.sums_of_part(*tables, complete=True))
+    return require_sums(
+        smoother.sums_of_part(
+            *tables, query_scale=None, leave_one_out=False, location=None, complete=True
+        )
+    )
 
 
 class LocalFit(NamedTuple):
@@ -181,13 +198,13 @@ class LocalFit(NamedTuple):
     log_normalizers : array of shape (n_queries,)
         Logarithm of the sum of the weights.
     ridge : array of shape (n_queries,)
-        Added to the variances of the local terms, in units of the kernel's own, or of the
-        data's where they are narrower than the kernel; 0 where the rows in the window determine
-        the slopes.
+        What was added to the variances of the local terms, in units of the kernel's variance,
+        or of the data's variance if they are narrower than the kernel; 0 where the rows in the
+        window determine the slopes.
     squared_distance : array of shape (n_queries,)
-        Of the query from the mean of the rows in its window, in the metric of their terms,
-        :math:`\mu^\top C^{-1} \mu`. A row of weight 1 at the query has a leverage of
-        :math:`1 + \mu^\top C^{-1} \mu` times its share of the weights.
+        Squared Mahalanobis distance :math:`\mu^\top C^{-1} \mu` of the query from the rows in
+        its window, for the mean and covariance of their terms. A row at the query has a
+        leverage of :math:`1 + \mu^\top C^{-1} \mu` times its share of the weights.
     """
 
     values: Any
@@ -245,22 +262,23 @@ def attend_local(
 
     Notes
     -----
-    Where the rows in a window do not determine the polynomial (fewer rows than
-    coefficients, a feature that is constant in the window), its slopes are shrunk to 0 by a
-    ridge that lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the
-    kernel's own variance, or the data's where that is smaller; elsewhere the ridge is 0. A
-    single row thus predicts its own value. For a query so far from all rows that the
-    covariance is mostly rounding error, the eigenvalue is lifted above that error.
+    If the rows in a window do not determine the polynomial (fewer rows than coefficients, or a
+    feature that is constant in the window), its slopes are shrunk to 0 by a ridge. The ridge
+    lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the kernel's variance, or
+    of the data's if that is smaller; otherwise the ridge is 0. So a single row predicts its own
+    value. For a query so far from all rows that the covariance is mostly rounding error, the
+    eigenvalue is lifted above that error.
 
     Extrapolation is bounded. Let :math:`\mu` and :math:`C` be the weighted mean and covariance
-    of the :math:`p` terms about the query. Where :math:`\mu^\top C^{-1} \mu > 9 p`, the
-    polynomial is read on the way from the rows' mean to the query, where equality holds. So a
-    value is within :math:`3 \sqrt p` weighted standard deviations of the values in the window
-    from their weighted mean; slopes are those of the polynomial.
+    of the :math:`p` terms about the query. If :math:`\mu^\top C^{-1} \mu > 9 p`, the polynomial
+    is not evaluated at the query, but between the rows' mean and the query, where equality
+    holds. So a value is within :math:`3 \sqrt p` weighted standard deviations of the values in
+    the window from their weighted mean; slopes are those of the polynomial.
 
-    In an empty neighbourhood the nearest keys give their average, with slope 0.
-    Over partitions of Dask, and more than a million keys, sums of all powers of distances are
-    held for every query: 20 numbers for a line in three features, 70 for a parabola.
+    At a query without any weight, the value is the average of the nearest keys, and the slope
+    is 0. For partitions of Dask, and for more than a million keys, sums of all powers of
+    distances are held for every query: 20 numbers for a line in three features, 70 for a
+    parabola.
 
     References
     ----------

@@ -1,4 +1,21 @@
-"""Every row predicted from all others, at many bandwidths."""
+r"""Leave-one-out predictions: every training row from all others, at many bandwidths.
+
+`Reduction` sums over all rows but one; the fit with the row then is an update. Let the *own
+weight* of row i be its weight in the sum over all rows,
+
+.. math:: s_i = \frac{w_i K(x_i, x_i)}{\sum_k w_k K(x_i, x_k)}
+
+About :math:`x_i` all terms :math:`\phi` of the row's own polynomial but the constant are 0, so
+the Gram matrix of all rows is :math:`E[\phi \phi^\top] = (1 - s_i)\, E_{-i}[\phi \phi^\top] +
+s_i\, e_0 e_0^\top`. The *leverage* of row i, on the diagonal of the smoother matrix, is
+:math:`s_i (1 + \mu^\top C^{-1} \mu)` for the mean :math:`\mu` and the covariance C of the other
+terms; for averages it is :math:`s_i`.
+
+A *scale* is a multiple of the bandwidth, for all rows or for each. The *h-block* of row i is
+the row and `gap` rows on either side; with a gap, sums without the h-block predict the row, and
+sums without the row alone make the fit. Predictions at a scale take the time of kernel sums
+(`_reduce.py`): O(n) in one feature, O(n^2) at most.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,12 +83,12 @@ class Predictions(NamedTuple):
 class LeaveOneOut:
     """Leave-one-out predictions of the training rows, at any bandwidth.
 
-    It is no splitter such as :class:`sklearn.model_selection.LeaveOneOut`. Use it to write your
-    own search for a bandwidth; :func:`~sklearn_attention.bandwidth.select_bandwidth` has the
-    usual searches.
+    Use this class to write your own search for a bandwidth;
+    :func:`~sklearn_attention.bandwidth.select_bandwidth` has the usual searches. It is not a
+    splitter like :class:`sklearn.model_selection.LeaveOneOut`.
 
-    Checks, and an order of the rows in which neighbours lie together, are computed once for
-    all bandwidths. A single feature takes linear time for each bandwidth.
+    Rows are checked once for all bandwidths, and an order of the rows, in which neighbours are
+    next to each other, is computed once. A single feature takes linear time for each bandwidth.
 
     Parameters
     ----------
@@ -80,9 +97,10 @@ class LeaveOneOut:
     values : array-like or tensor of shape (n_samples,) or (n_samples, n_values)
         Their values.
     kernel : str, Kernel or callable
-        Compares rows.
+        Kernel that compares rows.
     bandwidth : float or array-like of shape (n_features,), default=1.0
-        Multiplied by the scales passed later; in the features' own units.
+        Bandwidth at scale 1, in the features' own units. The methods take scales, which
+        multiply it.
     degree : {0, 1, 2, 3}, default=0
         Degree of the local polynomials.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -92,14 +110,14 @@ class LeaveOneOut:
     empty : {"nearest", "nan"}, default="nearest"
         As for :func:`attend`.
     widen : bool, default=False
-        Whether windows of local polynomials are widened as
-        :class:`~sklearn_attention.LocalPolynomialRegressor` does: at scales that all rows
-        share, unless `empty` is "nan".
+        Whether windows of local polynomials are doubled until their rows determine the
+        polynomials, as :class:`~sklearn_attention.LocalPolynomialRegressor` does. It has no
+        effect for scales that differ between rows, or if `empty` is "nan".
     algorithm : {"auto", "dense"}, default="auto"
         "dense" takes all pairs of rows at every bandwidth.
     gap : int, default=0
-        Number of rows before and after each that are left out with it; for ordered rows, as
-        in time, whose noise is correlated.
+        Number of rows before each row, and after it, that are left out with the row. Use it for
+        ordered rows, such as rows in time, whose noise is correlated.
 
     Attributes
     ----------
@@ -142,18 +160,10 @@ class LeaveOneOut:
                 "X has 0 rows, but each row is predicted from the other rows: pass at least "
                 "two rows."
             )
-        gap, rows = min(check_gap(gap), len(X)), _check_rows(rows, len(X))
-        if sample_weight is not None:
-            _, _, weighted = check_weights(sample_weight, X)
-            rows = rows if weighted is None else rows[np.isin(rows, weighted)]
-        if not len(rows):
-            raise ValueError(
-                f"rows={rows!r} selects no row of positive weight: pass the position of at "
-                "least one."
-            )
+        gap, rows = min(check_gap(gap), len(X)), _check_rows(rows, X, sample_weight)
         self.rows = rows
-        # Without what the values have in common, sums of them cancel less.
-        problem, weighted = read(
+        # The mean of the values is subtracted, so that their sums cancel less.
+        problem, weighted_rows = read(
             X[rows],
             X,
             values,
@@ -166,16 +176,17 @@ class LeaveOneOut:
         options = {"empty": empty, "algorithm": algorithm}
         self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
-        local = degree and kernel.numeric_columns(X.shape[1])
-        if widen and local and kernel.decreasing and not kernel.signed:
-            X = X if weighted is None else X[weighted]
+        is_local = degree and kernel.numeric_columns(X.shape[1])
+        # A doubled window has more weight if the kernel falls with the distance.
+        if widen and is_local and kernel.decreasing and not kernel.signed:
+            X = X if weighted_rows is None else X[weighted_rows]
             self._widened = _WidenedRows(self._rows, X, degree, options)
-        # The fewest rows whose weight a window needs, unless rows of one place have it.
+        # Smallest number of rows that an adequate window has, unless they share a place.
         self.fewest = 1 if self._widened is None else self._widened.fewest
 
     @_may_overflow
     def scores(self, scales) -> Scores:
-        """Errors and degrees of freedom at some bandwidths.
+        """Compute errors and degrees of freedom at several bandwidths.
 
         Parameters
         ----------
@@ -188,29 +199,29 @@ class LeaveOneOut:
             NaN where a row has no prediction.
         """
         scales = _check_scales("scales", scales, len(self.rows), 1)
-        truth, weights = self._rows.values, self._rows.weights
-        if not truth.shape[1]:
+        values, weights = self._rows.values, self._rows.weights
+        if not values.shape[1]:
             raise ValueError(
-                f"values has shape {truth.shape}, without any column to score: pass at least "
+                f"values has shape {values.shape}, without any column to score: pass at least "
                 "one."
             )
-        largest = np.abs(truth).max(initial=0.0)
+        largest = np.abs(values).max(initial=0.0)
         if largest > LARGEST:
             raise ValueError(
                 f"values, such as the targets y, reach {largest:g}, whose square overflows: "
                 "divide them by their largest absolute value."
             )
-        scores = []
+        sums_at_scales = []
         for left_out, fitted, leverage in self._predict(scales):
-            errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
-            scores.append((*errors, leverage.sum()))
-        left_out, fitted, trace = np.array(scores, dtype=np.float64).reshape(-1, 3).T
-        total = float(weights.sum())
-        return Scores(left_out / total, fitted / total, trace)
+            errors = [weights @ ((x - values) ** 2).mean(axis=1) for x in (left_out, fitted)]
+            sums_at_scales.append((*errors, leverage.sum()))
+        left_out, fitted, trace = np.array(sums_at_scales, dtype=np.float64).reshape(-1, 3).T
+        total_weight = float(weights.sum())
+        return Scores(left_out / total_weight, fitted / total_weight, trace)
 
     @_may_overflow
     def predictions(self, scale: float = 1.0) -> Predictions:
-        """Each row predicted from all others and from all rows, at one bandwidth.
+        """Predict each row from all others, and from all rows, at one bandwidth.
 
         Parameters
         ----------
@@ -223,12 +234,12 @@ class LeaveOneOut:
             Arrays, in the order of `rows`.
         """
         scales = _check_scales("scale", scale, len(self.rows), 0)[None]
-        (predicted,) = self._predict(scales)
-        left_out, fitted, leverage = predicted
+        ((left_out, fitted, leverage),) = self._predict(scales)
         center = self._rows.problem.value_center
         return Predictions(left_out + center, fitted + center, leverage)
 
     def _predict(self, scales):
+        """Yield the fields of `Predictions` at each scale, for values less their mean."""
         if self._widened is None or scales.ndim > 1:
             yield from (fields[:3] for fields in self._rows.predict(scales))
             return
@@ -237,165 +248,221 @@ class LeaveOneOut:
 
 
 class _PredictedRows:
-    """The queries of a problem, which are rows, predicted at one bandwidth after the other."""
+    """Training rows that are the queries of a problem, predicted at one scale after the other.
+
+    `options` are the policy `empty` and the `algorithm` of a :class:`Reduction`.
+    """
 
     def __init__(self, problem, degree, gap, options):
         self.problem, self._arguments = problem, (degree, gap, options)
+        # Each query leaves out a single key: the row itself.
         self.own_key = problem.left_out[:, 0]
         self.values, self.weights = problem.values[self.own_key], problem.weights[self.own_key]
-        self._sums = self._sums_without_gap = Reduction(problem, degree, **options)
+        self._without_row = self._without_block = Reduction(problem, degree, **options)
         if gap:
-            left_out = key_ranges(self.own_key, gap).clip(max=len(problem.keys))
-            problem = replace(problem, left_out=left_out)
-            self._sums_without_gap = Reduction(problem, degree, **options)
+            h_block = key_ranges(self.own_key, gap).clip(max=len(problem.keys))
+            problem = replace(problem, left_out=h_block)
+            self._without_block = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
-        """Predict some rows, each at a scale of its own; return fields as `predict` does."""
-        # Rows whose scales are alike are predicted in one pass.
+        """Predict the queries at `rows`, each at its own scale; return fields as `predict`."""
+        # Rows whose scales have equal labels are predicted in one pass.
         order = np.argsort(scales, kind="stable")
-        _, starts = np.unique(self._sums.label_scales(scales[order]), return_index=True)
-        groups, fields = np.split(order, starts[1:]), []
+        labels = self._without_row.label_scales(scales[order])
+        _, starts = np.unique(labels, return_index=True)
+        groups, fields_of_groups = np.split(order, starts[1:]), []
         for group in groups:
-            predicted = _PredictedRows(self.problem.take(rows[group]), *self._arguments)
+            group_rows = _PredictedRows(self.problem.take(rows[group]), *self._arguments)
             # Sums of a radial kernel take a scale for each row, and others one for all rows,
             # which is the same within a group.
             group_scales = scales[group[:1]]
-            if self._sums.is_radial:
+            if self._without_row.is_radial:
                 group_scales = scales[group][None]
-            fields += predicted.predict(group_scales)
+            fields_of_groups += group_rows.predict(group_scales)
         input_order = np.argsort(np.concatenate(groups))
-        return [np.concatenate(field)[input_order] for field in zip(*fields, strict=True)]
+        return [
+            np.concatenate(field)[input_order] for field in zip(*fields_of_groups, strict=True)
+        ]
 
     def predict(self, scales):
-        """Yield the fields of `Predictions` at each scale, and shares of the rows in weights.
+        """Yield five fields at each scale: those of `Predictions`, and two own weights.
 
-        The first share is that in the sum without the gap, the second that in the full sum.
+        The first own weight is in the sum over all rows but the rest of the h-block, the second
+        in the sum over all rows. Without a gap they are equal.
         """
-        fields = self._at(self._sums, scales)
-        if self._sums_without_gap is self._sums:
-            return ((*predicted, predicted[-1]) for predicted in fields)
-        pairs = zip(self._at(self._sums_without_gap, scales), fields, strict=True)
-        return (
-            (left_out, fitted, leverage, share_without, share)
-            for (left_out, _, _, share_without), (_, fitted, leverage, share) in pairs
-        )
+        fields_at_scales = self._predict_with(self._without_row, scales)
+        if self._without_block is self._without_row:
+            for *fields, weight in fields_at_scales:
+                yield *fields, weight, weight
+            return
+        without_block = self._predict_with(self._without_block, scales)
+        for block_fields, row_fields in zip(without_block, fields_at_scales, strict=True):
+            left_out, _, _, weight_in_block = block_fields
+            _, fitted, leverage, weight = row_fields
+            yield left_out, fitted, leverage, weight_in_block, weight
 
-    def _at(self, sums, scales):
-        """Yield predictions and shares of the rows at each scale, from sums without them."""
-        problem, terms = sums.problem, None
+    def _predict_with(self, reduction, scales):
+        """Yield the fields of `Predictions` and the own weights, from sums without the rows."""
+        # The terms K(x, x) of a kernel that is the same everywhere do not depend on the scale.
+        problem, terms = reduction.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
             terms = own_terms(problem)
-        for group, blocks_of_rows in sums.each(scales):
-            of_group = own_terms(problem.rescaled(group[0])) if terms is None else terms
-            fields = [self._finish(of_group, *block) for block in blocks_of_rows]
-            fields = map(np.concatenate, zip(*fields, strict=True))
+        for group, row_blocks in reduction.each(scales):
+            group_terms = own_terms(problem.rescaled(group[0])) if terms is None else terms
+            fields_of_blocks = [self._finish(group_terms, *block) for block in row_blocks]
+            fields = [np.concatenate(field) for field in zip(*fields_of_blocks, strict=True)]
+            # A group may have several scales, one after the other in each field.
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
     def _finish(self, terms, rows, sums, moments):
+        """Return the fields of `Predictions` and the own weights of one block of queries."""
         terms = [field[rows] for field in terms]
-        share = own_share(terms, sums.shift, sums.sums[0, 0])
-        return *with_own_key(moments, share, self.values[rows]), share
+        weight = own_weight(terms, sums.shift, sums.sums[0, 0])
+        return *predict_with_own_row(moments, weight, self.values[rows]), weight
 
 
 class _WidenedRows:
-    """Rows predicted in windows, with and without themselves, that are doubled if need be."""
+    """Rows predicted in windows that are doubled until adequate, with and without each row.
+
+    :mod:`_doubled_windows` defines adequacy, design points and groups. `rows` are the
+    :class:`_PredictedRows`, and `X` the keys in their own units.
+    """
 
     def __init__(self, rows, X, degree, options):
         problem, self._rows = rows.problem, rows
         columns = problem.kernel.numeric_columns(problem.keys.shape[1])
-        size = Basis(degree, len(columns)).size
-        self._windows = Windows(X, problem.values, problem.weights, size)
+        n_coefficients = Basis(degree, len(columns)).size
+        self._windows = Windows(X, problem.values, problem.weights, n_coefficients)
         self.fewest = self._windows.fewest
-        largest = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
-        self._max_distance = (1 + 2 * MAX_RANGES) * largest
+        largest_range = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
+        # Largest distance of a query from a row, in bandwidths at scale 1.
+        self._max_distance = (1 + 2 * MAX_RANGES) * largest_range
         # Groups of the scales that were tried last, which may be doubles of narrower windows.
         self._tried = {}
-        if self._windows.repeat:
-            first = self._windows.first
+        if self._windows.has_repeats:
+            # Every design point is a key of weight 1, whose leverage is asked for.
+            first_rows = self._windows.first_rows
             points = replace(
                 problem,
-                queries=problem.keys[first],
-                keys=problem.keys[first],
-                values=problem.values[first][:, :0],
-                weights=np.ones(len(first)),
-                left_out=key_ranges(np.arange(len(first))),
+                queries=problem.keys[first_rows],
+                keys=problem.keys[first_rows],
+                values=problem.values[first_rows][:, :0],
+                weights=np.ones(len(first_rows)),
+                left_out=key_ranges(np.arange(len(first_rows))),
             )
             self._points = _PredictedRows(points, degree, 0, options)
 
     def predict(self, scales):
         """Yield the fields of `Predictions` at each scale."""
-        groups, all_rows = {}, np.arange(len(self._rows.values))
-        plain = list(self._rows.predict(scales))
+        groups, n_rows = {}, len(self._rows.values)
+        fields_at_scales = list(self._rows.predict(scales))
+        # The largest scale comes first: its groups may be the doubled windows of a smaller one.
         for k in np.argsort(-scales):
-            scale = np.full(len(all_rows), scales[k])
-            groups[k] = self._groups(all_rows, scale, plain[k])
-            wider = self._tried.get(_key(2 * scales[k]))
-            if wider is not None:
-                blend(groups[k], wider)
+            row_scales = np.full(n_rows, scales[k])
+            groups[k] = self._groups(np.arange(n_rows), row_scales, fields_at_scales[k])
+            wider_groups = self._tried.get(_scale_key(2 * scales[k]))
+            if wider_groups is not None:
+                blend(groups[k], wider_groups)
             else:
-
-                def evaluate(times, rows, plain=groups[k], scale=scale):
-                    wide = scale[rows] * 2.0**times
-                    return self._groups(all_rows[rows], wide, None) if times else plain
-
-                double_windows(evaluate, self._max_distance / scales[k])
-            self._keep(scales[k], groups[k])
+                self._double(groups[k], row_scales)
+            self._remember(scales[k], groups[k])
         for k in range(len(scales)):
             (_, left_out), (_, fitted, leverage) = groups[k]
             yield left_out, fitted, leverage
 
-    def _groups(self, rows, scales, fields):
-        """Return groups of windows without and with each row, for :func:`double_windows`."""
-        key, weight = self._rows.own_key[rows], self._rows.weights[rows]
+    def _double(self, groups, row_scales):
+        """Replace the fields of groups, in place, by those of windows that are adequate.
+
+        `row_scales` (n_rows,) are those of the groups; all are equal.
+        """
+
+        def evaluate(n_doublings, rows):
+            if n_doublings == 0:
+                return groups
+            return self._groups(rows, row_scales[rows] * 2.0**n_doublings)
+
+        double_windows(evaluate, self._max_distance / row_scales[0])
+
+    def _groups(self, rows, scales, fields=None):
+        """Return the groups of windows without each row, and of windows with it.
+
+        The first one has the field `left_out`, the second `fitted` and `leverage`. `fields` are
+        those of `_PredictedRows.predict`, if they are known.
+        """
+        keys, weights = self._rows.own_key[rows], self._rows.weights[rows]
         if fields is None:
             fields = self._rows.each(rows, scales)
-        left_out, fitted, leverage, share_without, share = fields
-        inverse_leverage = self._inverse_leverage(key, scales)
+        left_out, fitted, leverage, weight_in_block, weight_in_all = fields
+        inverse_leverage = self._inverse_leverage(keys, scales)
+        # An own weight s = w / (w + W) of a row of weight w gives the weight W without it.
         with np.errstate(divide="ignore"):
-            total, without = weight / share, weight * (1 - share_without) / share_without
-        adequacy = self._windows.adequacy_without(
-            key, without, inverse_leverage, inverse_leverage - 1
+            total = weights / weight_in_all
+            total_without = weights * (1 - weight_in_block) / weight_in_block
+        adequacy_without = self._windows.adequacy_without(
+            keys, total_without, inverse_leverage, inverse_leverage - 1
         )
-        is_adequate = self._windows.adequacy(total, inverse_leverage)
-        return [(adequacy, left_out), (is_adequate, fitted, leverage)]
+        adequacy = self._windows.adequacy(total, inverse_leverage)
+        return [(adequacy_without, left_out), (adequacy, fitted, leverage)]
 
-    def _keep(self, scale, groups):
-        """Remember a scale, and forget the first ones if there are too many."""
-        self._tried[_key(scale)] = groups
+    def _remember(self, scale, groups):
+        """Remember the groups of a scale, and forget the oldest if there are too many."""
+        self._tried[_scale_key(scale)] = groups
         n_numbers = sum(field.size for group in groups for field in group)
-        for first in list(self._tried)[: -max(1, IN_MEMORY // 2 // n_numbers)]:
-            del self._tried[first]
+        max_remembered = max(1, IN_MEMORY // 2 // n_numbers)
+        for oldest in list(self._tried)[:-max_remembered]:
+            del self._tried[oldest]
 
     def _inverse_leverage(self, keys, scales):
-        """Return the inverse leverage of the design points of keys, each at its scale."""
-        if not self._windows.repeat:
+        """Return the inverse leverage of the design points of keys, each at its scale.
+
+        It is that of a row of weight 1 at the design point, in a fit to all design points; 0 if
+        no row repeats the place of another.
+        """
+        if not self._windows.has_repeats:
             return 0.0
         points = self._windows.point_of_rows[keys]
-        # Rows at one design point and scale are alike.
-        _, first, back = np.unique(points + 1j * scales, return_index=True, return_inverse=True)
-        _, _, leverage, *_ = self._points.each(points[first], scales[first])
-        return 1 / leverage[back]
-
-
-def _check_rows(rows, n_samples):
-    """Return the positions of the rows to predict as an array of int."""
-    if rows is None:
-        return np.arange(n_samples)
-    try:
-        checked = np.asarray(rows)
-    except (TypeError, ValueError):
-        checked = np.empty(0)
-    is_list = checked.ndim == 1 and checked.dtype.kind in "iu"
-    if not is_list or ((checked < 0) | (checked >= n_samples)).any():
-        raise ValueError(
-            f"rows={rows!r} is not valid: pass positions of rows, from 0 to {n_samples - 1}, "
-            "or None for all."
+        # Rows at one design point and scale have the same leverage, so each such pair, as a
+        # complex number, is computed once.
+        _, first, inverse = np.unique(
+            points + 1j * scales, return_index=True, return_inverse=True
         )
-    return checked.astype(np.intp, copy=False)
+        _, _, leverage, *_ = self._points.each(points[first], scales[first])
+        return 1 / leverage[inverse]
+
+
+def _check_rows(rows, X, sample_weight):
+    """Return the positions of the rows to predict: those of positive weight among `rows`."""
+    if rows is None:
+        positions = np.arange(len(X))
+    else:
+        try:
+            positions = np.asarray(rows)
+        except (TypeError, ValueError):
+            positions = np.empty(0)
+        is_list = positions.ndim == 1 and positions.dtype.kind in "iu"
+        if not is_list or ((positions < 0) | (positions >= len(X))).any():
+            raise ValueError(
+                f"rows={rows!r} is not valid: pass positions of rows, from 0 to {len(X) - 1}, "
+                "or None for all."
+            )
+        positions = positions.astype(np.intp, copy=False)
+    if sample_weight is not None:
+        _, _, weighted_rows = check_weights(sample_weight, X)
+        if weighted_rows is not None:
+            positions = positions[np.isin(positions, weighted_rows)]
+    if not len(positions):
+        raise ValueError(
+            f"rows={positions!r} selects no row of positive weight: pass the position of at "
+            "least one."
+        )
+    return positions
 
 
 def _check_scales(name, passed, n_rows, n_axes):
-    """Return scales as an array of `n_axes` axes, and one more if rows have their own."""
+    """Return scales as an array of `n_axes` axes, and a last axis if rows have their own.
+
+    `name` is that of the user's parameter, which has `n_axes` axes for scales of all rows.
+    """
     try:
         scales = np.asarray(passed, dtype=np.float64)
     except (TypeError, ValueError):
@@ -417,71 +484,74 @@ def is_same_everywhere(kernel, n_features):
 
 
 def own_terms(problem):
-    """Return what the queries' own keys, which lie at the queries, add to the sums of weights.
+    """Return the terms w_i K(x_i, x_i) of the queries' own keys in the sums of weights.
 
-    The results are the logarithm of the absolute value, and the sign, each (n,).
+    They are two arrays (n,): the logarithm of the absolute value, and the sign.
     """
     kernel, x = problem.kernel, problem.queries
     if is_same_everywhere(kernel, x.shape[1]):
         x = x[:1]
-    evaluate = kernel.log if kernel.signed is False else kernel
-    terms, log_weights = (
-        at_rows(evaluate, x, x),
-        np.log(problem.weights[problem.left_out[:, 0]]),
-    )
+    log_weights = np.log(problem.weights[problem.left_out[:, 0]])
     if kernel.signed is False:
-        return terms + log_weights, np.ones_like(log_weights)
+        return at_rows(kernel.log, x, x) + log_weights, np.ones_like(log_weights)
+    values = at_rows(kernel, x, x)
     with np.errstate(divide="ignore"):
-        return np.log(np.abs(terms)) + log_weights, np.sign(terms) + 0 * log_weights
+        return np.log(np.abs(values)) + log_weights, np.sign(values) + 0 * log_weights
 
 
 def at_rows(kernel, x, y):
-    """Evaluate a kernel, or its logarithm, between each row of a table and that of another."""
+    """Evaluate a kernel, or its logarithm, between each row of `x` and the same row of `y`."""
     diagonals = [np.diagonal(kernel(x[rows], y[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
     return np.concatenate(diagonals) if diagonals else x[:, 0]
 
 
-def own_share(terms, shift, total):
-    """Return the share (n,) of a left-out key in the sum of all weights.
+def own_weight(terms, shift, total_without):
+    """Return the own weight (n,) of each left-out row; 1 if no other row has any weight.
 
-    It is 1 where no other key has any weight. `terms` are those of :func:`own_terms`, and the
-    sum without the key is ``total * exp(shift)``.
+    `terms` are those of :func:`own_terms`, and ``total_without * exp(shift)`` is the sum of all
+    other weights.
     """
     log_size, sign = terms
     # Relative to the larger of both, nothing overflows.
     base = np.maximum(shift, log_size)
-    itself = sign * np.exp(log_size - base)
-    # Under the policy "nan", and beside nearest keys that do not exist, the total is NaN.
-    without = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)
-    return np.where(itself == 0, itself, itself / (itself + without))
+    own_term = sign * np.exp(log_size - base)
+    # Under the policy "nan", and if there are no nearest keys, the total is NaN.
+    other_terms = np.where(shift > -np.inf, total_without, 0.0) * np.exp(shift - base)
+    return np.where(own_term == 0, own_term, own_term / (own_term + other_terms))
 
 
-def with_own_key(moments, share, own_values):
-    """Return local fits without each row and with it, from the moments without it."""
+def predict_with_own_row(moments, weight, values):
+    """Predict each row without itself and with itself; return :class:`Predictions`.
+
+    `moments` are those without the row, `weight` (n,) are the own weights, and `values` (n, p)
+    those of the rows.
+    """
     gram, cross = moments.gram, moments.cross
     if gram.shape[1] == 1:  # averages need no solution, which saves two thirds of the time
-        left_out, weight = cross[:, 0], share[:, None]
-        mixture = left_out + weight * (own_values - left_out)
-        return Predictions(left_out, np.where(weight == 1, own_values, mixture), share)
-    without = solve(gram, cross)
-    fitted = solve(*with_themselves(gram, cross, share, own_values))
-    leverage = share * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))
-    return Predictions(without.value, fitted.value, leverage)
+        left_out, column = cross[:, 0], weight[:, None]
+        mixture = left_out + column * (values - left_out)
+        return Predictions(left_out, np.where(column == 1, values, mixture), weight)
+    without_row = solve(gram, cross)
+    fitted = solve(*add_own_rows(gram, cross, weight, values))
+    leverage = weight * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))
+    return Predictions(without_row.value, fitted.value, leverage)
 
 
-def with_themselves(gram, cross, share, own_values):
-    """Return the moments with the rows themselves, which have a share of the weights."""
-    # At the row itself only the polynomial's constant is not 0. With the row's share s of the
-    # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'. Where no other row has weight,
-    # only the row itself is left.
-    weight = (1 - share)[:, None, None]
-    gram = np.where(np.isfinite(gram), gram, 0.0) * weight
-    cross = np.where(np.isfinite(cross), cross, 0.0) * weight
-    gram[:, 0, 0] += share
-    cross[:, 0] += share[:, None] * own_values
+def add_own_rows(gram, cross, weight, values):
+    """Return the moments with each row itself, from those without it.
+
+    `weight` (n,) are the own weights, and `values` (n, p) those of the rows.
+    """
+    # At the row itself only the constant term, the first one, is not 0.
+    # If no other row has weight, the moments are not finite, and only the row itself counts.
+    other_weight = (1 - weight)[:, None, None]
+    gram = np.where(np.isfinite(gram), gram, 0.0) * other_weight
+    cross = np.where(np.isfinite(cross), cross, 0.0) * other_weight
+    gram[:, 0, 0] += weight
+    cross[:, 0] += weight[:, None] * values
     return gram, cross
 
 
-def _key(scale):
+def _scale_key(scale):
     """Round the logarithm of a scale: scales that differ by rounding have the same key."""
     return round(float(np.log2(scale)), 9)

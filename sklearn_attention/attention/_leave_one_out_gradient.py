@@ -1,4 +1,19 @@
-"""Derivatives of leave-one-out errors in the bandwidth of every feature."""
+r"""Derivatives of leave-one-out errors in the bandwidth of every feature.
+
+They are taken for searches of a bandwidth :math:`h_j` for each number and a *level weight*
+:math:`r_j` in [0, 1] for each category. The weight of row k about row i is
+
+.. math:: w_k\, K\bigl((x_i - x_k) / h\bigr) \prod_j r_j^{\delta_j(i, k)}
+
+where :math:`\delta_j` is 1 for different levels of an unordered category, and the number of
+steps between those of an ordered one. Time is O(n^2) for n rows, and so is memory for the
+derivatives (`_pair_sums.py`).
+
+Computed forwards are averages of products of the polynomial's terms about the *middle* of
+blocks of rows, moments about each row, solutions without and with the row, and :class:`Scores`.
+Every step returns its `vjp`, which turns derivatives along its results into derivatives along
+its arguments, and is called in the reverse order. `of_x` is a derivative along x.
+"""
 
 import functools
 
@@ -9,7 +24,7 @@ from .._thread_pools import map_on_threads
 from ..kernels import Constant
 from ._algorithms._dense import split
 from ._algorithms._nearest import nearest_by_pairs
-from ._leave_one_out import Scores, own_share, with_themselves
+from ._leave_one_out import Scores, add_own_rows, own_weight
 from ._pair_sums import PairSums
 from ._read import key_ranges, precision_of, rounding_of_distances
 from ._solve import Basis, extent_of, local_unit, solve, solve_vjp
@@ -19,12 +34,10 @@ _FEW_PAIRS = 2**21
 
 
 class LeaveOneOutGradient:
-    r"""Leave-one-out errors and degrees of freedom of a smoother, with their derivatives.
+    """Leave-one-out errors and degrees of freedom of a smoother, with their derivatives.
 
-    Weights are :math:`K\bigl((q - k) / h\bigr) \prod_j r_j^{\delta_j(q, k)}`, with a bandwidth
-    :math:`h` per number and :math:`r_j \in [0, 1]` per category. :math:`\delta_j` is 1 for
-    different levels of an unordered category, and the number of steps between those of an
-    ordered one. Categories are codes; values (n, p); weights are positive.
+    `kinds` has "numeric", "unordered" or "ordered" for each column of X, in which categories
+    are codes; columns of other kinds are ignored. Values are (n, p); weights are positive.
     """
 
     def __init__(
@@ -34,32 +47,36 @@ class LeaveOneOutGradient:
         numeric = [j for j, kind in enumerate(kinds) if kind == "numeric"]
         categorical = [j for j, kind in enumerate(kinds) if kind in ("unordered", "ordered")]
         codes = X[:, categorical].astype(np.intp)
-        self.steps = [
+        # For each category, the exponents delta of the level weight, (n_levels, n_levels).
+        self._steps = [
             _steps(kinds[j], n_levels)
             for j, n_levels in zip(categorical, codes.max(axis=0) + 1, strict=True)
         ]
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
-        self.weights = np.ascontiguousarray(weights / np.max(weights))
-        self.share = self.weights / self.weights.sum()
+        self._weights = np.ascontiguousarray(weights / np.max(weights))
+        self._normalized_weights = self._weights / self._weights.sum()
         values = np.ascontiguousarray(values, dtype=np.float64)
-        self.values = values - self.share @ values
-        self.kernel = kernel if numeric else Constant()
-        self.empty = empty
-        share = functools.partial(map_on_threads, parallel=len(X) ** 2 > _FEW_PAIRS)
-        self.sums = PairSums(X[:, numeric], codes, self.kernel, self.weights, share=share)
-        self._passed, self.numbers = X[:, numeric], self.sums.numbers
-        # The polynomials' coordinates are in units that no bandwidth changes.
-        largest = np.abs(self.numbers).max(axis=0)
-        self.unit = np.where(largest > 0, largest, 1.0)
-        self.places = self.numbers / self.unit
-        self.extent = extent_of(self.places, self.weights)
-        self.basis = Basis(degree, len(numeric), len(X))
-        # Moments are taken about the middle of neighbouring rows.
-        size = max(1, IN_CACHE // len(X)) if self.basis.degree else len(X)
-        self.blocks = split(self.places, np.arange(len(X)), max_rows=size)
-        self.middles = np.empty_like(self.places)
-        for rows in self.blocks:
-            self.middles[rows] = self.places[rows].mean(axis=0)
+        self._values = values - self._normalized_weights @ values
+        self._kernel = kernel if numeric else Constant()
+        self._empty = empty
+        map_blocks = functools.partial(map_on_threads, parallel=len(X) ** 2 > _FEW_PAIRS)
+        self._passed_numbers = X[:, numeric]
+        self._sums = PairSums(
+            self._passed_numbers, codes, self._kernel, self._weights, map_blocks=map_blocks
+        )
+        # Numbers less their medians, which are also divided by units that no bandwidth changes.
+        self._numbers = self._sums.numbers
+        largest = np.abs(self._numbers).max(axis=0)
+        self._unit = np.where(largest > 0, largest, 1.0)
+        self._scaled_rows = self._numbers / self._unit
+        self._extent = extent_of(self._scaled_rows, self._weights)
+        self._basis = Basis(degree, len(numeric), len(X))
+        # Averages are about the middles of blocks of neighbouring rows.
+        size = max(1, IN_CACHE // len(X)) if self._basis.degree else len(X)
+        self._blocks = split(self._scaled_rows, np.arange(len(X)), max_rows=size)
+        self._middles = np.empty_like(self._scaled_rows)
+        for rows in self._blocks:
+            self._middles[rows] = self._scaled_rows[rows].mean(axis=0)
 
     def __call__(self, log_bandwidth, log_level_weight=()):
         r"""Compute scores at log-bandwidths and :math:`\log r`, and the function `vjp`.
@@ -69,100 +86,133 @@ class LeaveOneOutGradient:
         prediction.
         """
         bandwidth = np.exp(np.asarray(log_bandwidth, dtype=np.float64))
+        # Tables r^delta of each category, and their derivatives along log r.
         tables = [
             (np.exp(log_weight * steps), np.exp(log_weight * steps) * steps)
-            for log_weight, steps in zip(log_level_weight, self.steps, strict=True)
+            for log_weight, steps in zip(log_level_weight, self._steps, strict=True)
         ]
         options = {"columns": self._columns(0)}
-        if self.basis.degree:
-            columns_of = {"columns": lambda rows: self._columns(rows[0])}
-            options = columns_of | {"row_blocks": self.blocks}
-        averages, log_total, sums_vjp = self.sums(bandwidth, tables, **options)
+        if self._basis.degree:
+
+            def columns_of_block(rows):
+                return self._columns(rows[0])
+
+            options = {"columns": columns_of_block, "row_blocks": self._blocks}
+        averages, log_total, sums_vjp = self._sums(bandwidth, tables, **options)
         self._fall_back(averages, log_total, bandwidth)
-        scores, scores_vjp = self._scores(averages, log_total, bandwidth)
+        gram, cross, moments_vjp = self._moments(averages, bandwidth)
+        scores, scores_vjp = self._scores(gram, cross, log_total)
 
         def vjp(slopes):
-            numbers, of_averages, of_log_total = scores_vjp(*slopes)
+            of_gram, of_cross, of_log_total = scores_vjp(*slopes)
+            of_averages, of_log_bandwidth = moments_vjp(of_gram, of_cross)
             gradient = sums_vjp(of_log_total, of_averages)
-            gradient[: len(numbers)] += numbers
+            gradient[: len(bandwidth)] += of_log_bandwidth
             return gradient
 
         return scores, vjp
 
     def _columns(self, row):
         """Return the columns that are averaged, about the middle of a row's block."""
-        return self.basis.columns(self.places - self.middles[row], self.values)
+        return self._basis.columns(self._scaled_rows - self._middles[row], self._values)
 
     def _fall_back(self, averages, log_total, bandwidth):
-        """Replace the averages of rows without any weight, in place."""
-        empty = log_total == -np.inf
-        if self.empty == "nan":
-            averages[empty] = np.nan
+        """Replace the averages of rows without any weight, in place, by the policy `empty`."""
+        is_empty = log_total == -np.inf
+        if self._empty == "nan":
+            averages[is_empty] = np.nan
             return
-        scaled, passed = self.numbers / bandwidth, self._passed / bandwidth
+        # Distances are rounded like the numbers as they were passed, medians included.
+        scaled, passed = self._numbers / bandwidth, self._passed_numbers / bandwidth
         rounding = rounding_of_distances(passed, passed, self._precision)
-        for block in self.blocks if empty.any() else ():
-            rows = block[empty[block]]
+        for block in self._blocks if is_empty.any() else ():
+            rows = block[is_empty[block]]
             left_out = key_ranges(rows)
             _, is_nearest = nearest_by_pairs(scaled[rows], scaled, left_out, rounding[rows])
-            weights = is_nearest * self.weights
+            weights = is_nearest * self._weights
             with np.errstate(invalid="ignore"):  # NaN where there is no other row
                 weights /= weights.sum(axis=1, keepdims=True)
             # This is the nearest rows' average, as if they were all at this row.
-            offset = self.places[rows] - self.middles[rows]
-            averages[rows] = self.basis.columns(offset, weights @ self.values)
+            offset = self._scaled_rows[rows] - self._middles[rows]
+            averages[rows] = self._basis.columns(offset, weights @ self._values)
 
-    def _scores(self, averages, log_total, bandwidth):
-        """Compute the scores, and `vjp` to log-bandwidths, averages and log-totals."""
-        basis, values = self.basis, self.values
+    def _moments(self, averages, bandwidth):
+        """Return moments about each row in the local unit, from averages about the middles.
+
+        The results are `gram` and `cross` of :class:`Moments`, and `vjp`, which returns
+        derivatives along the averages, and along the log-bandwidths through the unit.
+        """
+        basis = self._basis
         gram, cross = basis.moments(averages)
         if basis.degree:
-            width = self.kernel.spread * bandwidth / self.unit
-            unit = local_unit(width, self.extent)
-            shift = basis.shift(self.places - self.middles, unit)
+            kernel_std = self._kernel.spread * bandwidth / self._unit
+            unit = local_unit(kernel_std, self._extent)
+            shift = basis.shift(self._scaled_rows - self._middles, unit)
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
-        terms = self.sums.log_own + np.log(self.weights), 1.0
-        share = own_share(terms, log_total, 1.0)
-        with_own = with_themselves(gram, cross, share, values)
-        left_out, fitted = solve(gram, cross), solve(*with_own)
-        reach = (fitted.solved_mean * fitted.mean).sum(axis=1)
-        errors = [solution.value - values for solution in (left_out, fitted)]
-        scores = [self.share @ np.square(error).mean(axis=1) for error in errors]
-        leverage = share * (1 + reach)
 
-        def vjp(of_left_out, of_fitted, of_trace):
-            slopes = [
-                2 / values.shape[1] * slope * self.share[:, None] * error
-                for slope, error in zip((of_left_out, of_fitted), errors, strict=True)
-            ]
-            of_moments = solve_vjp(left_out, gram, cross, slopes[0], np.zeros(len(values)))
-            joint = solve_vjp(fitted, *with_own, slopes[1], of_trace * share)
-            of_share = of_trace * (1 + reach) + joint[0][:, 0, 0]
-            of_share += np.vecdot(joint[1][:, 0], values)
-            moments = zip(of_moments, joint, (gram, cross), strict=True)
-            for of_without, of_joint, without in moments:
-                of_without += (1 - share)[:, None, None] * of_joint
-                of_share -= (of_joint * without).sum(axis=(1, 2))
-            of_gram, of_cross = of_moments
-            of_bandwidth = np.zeros(len(bandwidth))
+        def vjp(of_gram, of_cross):
+            of_log_bandwidth = np.zeros(len(bandwidth))
             if basis.degree:
-                # Where the unit is the kernel's width, terms fall as the bandwidth grows.
-                along = (of_gram * gram).sum(axis=0)
-                along = along.sum(axis=0) + along.sum(axis=1) + (of_cross * cross).sum((0, 2))
-                along = along @ basis.powers[: basis.size]
-                of_bandwidth = np.where(width < self.extent, -along, 0.0)
+                # If the unit is the kernel's, a term with power a of a coordinate falls as the
+                # unit to the power a: its derivative along the log-bandwidth is -a times it.
+                of_pairs = (of_gram * gram).sum(axis=0)
+                of_terms = of_pairs.sum(axis=0) + of_pairs.sum(axis=1)
+                of_terms += (of_cross * cross).sum((0, 2))
+                of_log_unit = -(of_terms @ basis.powers[: basis.size])
+                of_log_bandwidth = np.where(kernel_std < self._extent, of_log_unit, 0.0)
                 of_gram = shift.swapaxes(1, 2) @ of_gram @ shift
                 of_cross = shift.swapaxes(1, 2) @ of_cross
             of_averages = np.concatenate(
                 [basis.of_products(of_gram), of_cross.reshape(len(of_cross), -1)], axis=1
             )
-            return of_bandwidth, of_averages, -of_share * share * (1 - share)
+            return of_averages, of_log_bandwidth
 
-        return Scores(*map(float, (*scores, leverage.sum()))), vjp
+        return gram, cross, vjp
+
+    def _scores(self, gram, cross, log_total):
+        """Compute :class:`Scores`, and `vjp` to the moments and log-totals without each row."""
+        values = self._values
+        terms = self._sums.log_own + np.log(self._weights), 1.0
+        weight = own_weight(terms, log_total, 1.0)
+        moments_with_row = add_own_rows(gram, cross, weight, values)
+        left_out, fitted = solve(gram, cross), solve(*moments_with_row)
+        distance = (fitted.solved_mean * fitted.mean).sum(axis=1)
+        errors = [solution.value - values for solution in (left_out, fitted)]
+        mean_squares = [
+            self._normalized_weights @ np.square(error).mean(axis=1) for error in errors
+        ]
+        leverage = weight * (1 + distance)
+
+        def vjp(of_left_out, of_fitted, of_trace):
+            of_values = [
+                2 / values.shape[1] * of_score * self._normalized_weights[:, None] * error
+                for of_score, error in zip((of_left_out, of_fitted), errors, strict=True)
+            ]
+            of_moments = solve_vjp(left_out, gram, cross, of_values[0], np.zeros(len(values)))
+            of_gram_with_row, of_cross_with_row = solve_vjp(
+                fitted, *moments_with_row, of_values[1], of_trace * weight
+            )
+            # For the own weight s, the moments with the row are 1 - s times those without it,
+            # plus s times 1 (Gram matrix) and the row's value (cross), in the constant's place.
+            of_weight = of_trace * (1 + distance) + of_gram_with_row[:, 0, 0]
+            of_weight += np.vecdot(of_cross_with_row[:, 0], values)
+            of_moments_with_row = of_gram_with_row, of_cross_with_row
+            for of_without, of_with, without in zip(
+                of_moments, of_moments_with_row, (gram, cross), strict=True
+            ):
+                of_without += (1 - weight)[:, None, None] * of_with
+                of_weight -= (of_with * without).sum(axis=(1, 2))
+            of_gram, of_cross = of_moments
+            return of_gram, of_cross, -of_weight * weight * (1 - weight)
+
+        return Scores(*map(float, (*mean_squares, leverage.sum()))), vjp
 
 
 def _steps(kind, n_levels):
-    """Return the numbers of steps between levels: 1 between any two unordered ones."""
+    """Return the numbers of steps (n_levels, n_levels) between levels.
+
+    It is 1 between any two levels of an unordered category.
+    """
     levels = np.arange(n_levels)
     steps = np.abs(levels[:, None] - levels)
     return steps.clip(max=1.0) if kind == "unordered" else steps.astype(np.float64)

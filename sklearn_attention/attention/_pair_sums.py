@@ -1,4 +1,22 @@
-"""Sums of products of kernels over all pairs of rows, and their derivatives."""
+r"""Sums of products of kernels over all pairs of rows, and their derivatives.
+
+For rows :math:`x_i` with weights :math:`w_k` and columns :math:`v_{kc}`, `PairSums` computes
+
+.. math:: S_c(i) = \sum_k w_k\, v_{kc}\, K_{ik}, \qquad
+          K_{ik} = \prod_f K_f\bigl((x_i - x_k) / h\bigr) \prod_j T_j(l_{ij}, l_{kj})
+
+with positive kernels :math:`K_f` of the distance, and tables :math:`T_j` of the similarity of
+two levels of a category. The first column is 1, so :math:`A_c(i) = S_c(i) / S_0(i)` are
+weighted *averages*, and :math:`S_0` are *totals*. Searches of a bandwidth for each feature use
+them: derivatives are along *log-bandwidths* :math:`\log h_j`, and along one parameter of each
+table. Time is O(n^2) for n rows, or in proportion to the pairs within the support of a compact
+kernel; memory is that of all tables :math:`K_{ik}` if derivatives are wanted.
+
+A *symmetric block* sums each pair of its rows and keys in both directions at once. A *one-way
+block* sums over keys about rows only: for columns that differ from block to block, and for rows
+whose sum in a symmetric block is so small that weights may have vanished. `vjp`, the adjoint of
+the derivative, turns derivatives along results into derivatives along parameters.
+"""
 
 import math
 
@@ -23,24 +41,35 @@ def positive_factors(kernel, n_features):
 
     None if the kernel is no product of such factors alone.
     """
-    factors, of_categories = kernel.radial_factors(n_features)
-    is_positive = of_categories is None and not any(factor.signed for factor, _ in factors)
+    factors, category_kernel = kernel.radial_factors(n_features)
+    is_positive = category_kernel is None and not any(factor.signed for factor, _ in factors)
     return factors if is_positive else None
 
 
 class PairSums:
-    r"""Weighted sums over all rows, or over all other rows, about each row.
+    """Weighted averages and totals over all rows, or over all other rows, about each row.
 
-    :math:`S_c(i) = \sum_k w_k\, v_{kc} \prod_f K_f\bigl((x_i - x_k) / h\bigr) \prod_j
-    T_j(l_{ij}, l_{kj})`, with columns v and tables T of the codes l (n, n_categories) passed to
-    each call. All :math:`K_f` are positive kernels of the distance.
+    Parameters
+    ----------
+    numbers : array of shape (n_keys, d)
+        Rows, which the kernel compares.
+    codes : int array of shape (n_keys, n_categories)
+        Levels of categories, which the tables passed to each call compare.
+    kernel : Kernel
+        Product of positive kernels of the distance.
+    weights : array of shape (n_keys,)
+    leave_out : bool, default=True
+        Whether each row leaves out itself, with its images.
+    map_blocks : callable, default=map
+        Maps a function over blocks, for example on threads.
+    n_images : int, default=1
+        Number of tables of n rows of which `numbers` is made, one after the other. All are
+        images of the first one, such as mirror images. Sums are about rows of the first table.
     """
 
-    # `share` maps a function over blocks. With several `images` the rows are that many tables,
-    # one after the other, all of them images of the first one; sums are about rows of the first
-    # table, and each row leaves out its own images.
-
-    def __init__(self, numbers, codes, kernel, weights, *, leave_out=True, share=map, images=1):
+    def __init__(
+        self, numbers, codes, kernel, weights, *, leave_out=True, map_blocks=map, n_images=1
+    ):
         d = numbers.shape[1]
         self.factors = positive_factors(kernel, d) if d else []
         if self.factors is None:
@@ -51,127 +80,179 @@ class PairSums:
             )
         # The middle is subtracted, so that a common offset costs no digits.
         self.numbers = numbers - np.median(numbers, axis=0)
-        self.codes, self.leave_out, self.share, self._images = codes, leave_out, share, images
+        self.codes, self.leave_out = codes, leave_out
+        self._map_blocks, self._n_images = map_blocks, n_images
         self.weights, self.log_scale = weights / weights.max(), math.log(weights.max())
         # Compact kernels, which are often 0, are multiplied. If some kernel is not compact, the
         # logarithms of all kernels are added.
         is_compact = [math.isfinite(factor.support) for factor, _ in self.factors]
         self.in_logs = not (is_compact and all(is_compact))
-        at_itself = np.zeros(1)
-        self.log_own = sum(float(f.log_profile(at_itself)[0]) for f, _ in self.factors)
+        # This is the logarithm of the kernel between a row and itself.
+        distance = np.zeros(1)
+        self.log_own = sum(float(f.log_profile(distance)[0]) for f, _ in self.factors)
+        # Along the columns of compact kernels, the keys within the support are next to each
+        # other in these orders.
         self._orders = {
             j: np.argsort(numbers[:, j], kind="stable")
-            for factor, members in self.factors
-            for j in members
+            for factor, columns in self.factors
+            for j in columns
             if math.isfinite(factor.support)
         }
 
     @one_blas_thread()
     def __call__(self, bandwidth, tables=(), columns=None, row_blocks=None, slopes=True):
-        """Return averages (n, c), logarithms of total weights (n,), and the function `vjp`.
+        """Compute averages, totals and their derivatives at one bandwidth.
 
-        `tables` has the values (n_levels, n_levels) of each category and their slopes in a
-        parameter. The first of `columns` (n, c) is 1 throughout; None is only that one. With
-        `row_blocks`, `columns` is a function of a block. Averages are 0 if no row has weight.
-        ``vjp(of_log_total, of_averages)``, which needs `slopes`, turns derivatives along the
-        results into those along log-bandwidths and parameters of tables.
+        Parameters
+        ----------
+        bandwidth : array of shape (d,)
+        tables : list of pairs of arrays of shape (n_levels, n_levels)
+            Values of each category's table, and their derivatives along its parameter.
+        columns : array of shape (n_keys, c) or callable
+            Columns v, the first of which is 1 throughout; None for a single column of 1. With
+            `row_blocks`, a function that returns the columns for a block.
+        row_blocks : list of arrays of int
+            Rows in blocks that have columns of their own; None for the same columns.
+        slopes : bool, default=True
+            Whether `vjp` will be called.
+
+        Returns
+        -------
+        averages : array of shape (n, c)
+            0 for a row whose total is 0.
+        log_totals : array of shape (n,)
+        vjp : callable
+            ``vjp(of_log_totals, of_averages)`` returns the derivatives along log-bandwidths and
+            parameters of tables (d + n_categories,), from those along the results.
         """
         product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
-        n = n_keys // self._images
+        n, all_keys = n_keys // self._n_images, np.arange(n_keys)
         columns = np.ones((n_keys, 1)) if columns is None else columns
-        symmetric_blocks, todo, lost = [], None, np.ones(n, dtype=bool)
-        if row_blocks is None and self._images == 1 and not product.is_symmetric:
-            todo = self.pair_blocks(bandwidth, both=True)
-        elif row_blocks is None and self._images == 1:
-            weighted = self.weights[:, None] * columns
-            symmetric_blocks = list(
-                self.share(
-                    lambda block: _SymmetricBlock(product, weighted, *block, slopes),
-                    self.pair_blocks(bandwidth),
+        # 1. Pairs are summed in symmetric blocks, or one way: if columns differ between blocks,
+        # if keys are images, if K is not symmetric, and for rows whose sum is too small.
+        symmetric_blocks, is_one_way = [], np.ones(n, dtype=bool)
+        if row_blocks is not None:
+            pairs = ((rows, all_keys) for rows in row_blocks)
+        elif self._n_images == 1 and not product.is_symmetric:
+            pairs = self.pair_blocks(bandwidth, both=True)
+        else:
+            if self._n_images == 1:
+                weighted = self.weights[:, None] * columns
+                symmetric_blocks, sums = self._sum_both_ways(
+                    product, weighted, bandwidth, slopes
                 )
-            )
-            sums = np.zeros(weighted.shape)
-            for block in symmetric_blocks:
-                sums[block.rows] += block.of_rows
-                sums[block.later] += block.of_later
-            lost = (sums[:, 0] < LEAST) & self.in_logs
-        if row_blocks is None:
-            rows = np.flatnonzero(lost)
-            row_blocks = (
-                rows[block] for block in blocks(len(rows), max(1, BLOCK_PAIRS // n_keys))
-            )
-        if todo is None:
-            todo = ((rows, np.arange(n_keys)) for rows in row_blocks)
-
-        def sum_rows(block):
-            rows, keys = block
-            block_columns = columns(rows) if callable(columns) else columns
-            return _BlockOfPairs(product, block_columns[keys], rows, keys, n, slopes)
-
-        one_way_blocks = list(self.share(sum_rows, todo))
+                is_one_way = (sums[:, 0] < LEAST) & self.in_logs
+            one_way_rows = np.flatnonzero(is_one_way)
+            row_slices = blocks(len(one_way_rows), max(1, BLOCK_PAIRS // n_keys))
+            pairs = ((one_way_rows[block], all_keys) for block in row_slices)
+        one_way_blocks = self._sum_one_way(product, columns, pairs, slopes)
         shift = np.zeros(n)
         if not symmetric_blocks:
             sums = np.empty((n, one_way_blocks[0].sums.shape[1]))
         for block in one_way_blocks:
             sums[block.rows], shift[block.rows] = block.sums, block.shift
+        # 2. Sums are divided by the totals.
         total = sums[:, 0].copy()
         averages = sums / np.where(total > 0, total, 1.0)[:, None]
-        inverse = np.divide(1.0, total, out=np.zeros(n), where=total > LEAST)
+        inverse_total = np.divide(1.0, total, out=np.zeros(n), where=total > LEAST)
 
         @one_blas_thread()
-        def vjp(of_log_total, of_averages=None):
-            terms = np.zeros_like(averages) if of_averages is None else of_averages.copy()
-            terms[:, 0] += of_log_total - np.vecdot(terms, averages)
-            terms *= inverse[:, None]
-            symmetric_terms = np.where(lost[:, None], 0.0, terms)
-            one_way = self.share(lambda block: block.vjp(terms), one_way_blocks)
-            symmetric = self.share(lambda block: block.vjp(symmetric_terms), symmetric_blocks)
+        def vjp(of_log_totals, of_averages=None):
+            # For p_ik = w_k K_ik / S_0(i), dlog S_0(i) / dlog K_ik = p_ik, and dA_c(i) /
+            # dlog K_ik = p_ik (v_kc - A_c(i)). So the derivative along log K_ik is w_k K_ik
+            # times the product of a row of these coefficients and v_k.
+            coefficients = (
+                np.zeros_like(averages) if of_averages is None else of_averages.copy()
+            )
+            coefficients[:, 0] += of_log_totals - np.vecdot(coefficients, averages)
+            coefficients *= inverse_total[:, None]
+            symmetric_coefficients = np.where(is_one_way[:, None], 0.0, coefficients)
+            one_way = self._map_blocks(lambda block: block.vjp(coefficients), one_way_blocks)
+            symmetric = self._map_blocks(
+                lambda block: block.vjp(symmetric_coefficients), symmetric_blocks
+            )
             return sum(one_way) + sum(symmetric)
 
         return averages, log(total) + shift + self.log_scale, vjp
 
-    def pair_blocks(self, bandwidth, *, both=False):
-        """Yield blocks of rows, and these with the keys after them within the kernel's support.
+    def _sum_one_way(self, product, columns, pairs, slopes):
+        """Return one-way blocks for pairs of rows and keys; `columns` may be a function."""
+        n = len(self.numbers) // self._n_images
 
-        So each pair of rows is in one block, or in two if keys on `both` sides are yielded.
+        def sum_block(block):
+            rows, keys = block
+            block_columns = columns(rows) if callable(columns) else columns
+            return _OneWayBlock(product, block_columns[keys], rows, keys, n, slopes)
+
+        return list(self._map_blocks(sum_block, pairs))
+
+    def _sum_both_ways(self, product, weighted, bandwidth, slopes):
+        """Return symmetric blocks, and the sums (n, c) over the pairs in all of them.
+
+        `weighted` (n, c) are the columns times the weights.
         """
+
+        def sum_block(block):
+            return _SymmetricBlock(product, weighted, *block, slopes)
+
+        symmetric_blocks = list(self._map_blocks(sum_block, self.pair_blocks(bandwidth)))
+        sums = np.zeros(weighted.shape)
+        for block in symmetric_blocks:
+            sums[block.rows] += block.of_rows
+            sums[block.later] += block.of_later
+        return symmetric_blocks, sums
+
+    def pair_blocks(self, bandwidth, *, both=False):
+        """Yield blocks of pairs within the kernel's support, as rows and keys.
+
+        Both are in an order along one column. Keys are the rows themselves, followed by later
+        ones within the support, so each pair of rows is in one block. If `both`, earlier keys
+        come before the rows, and each pair is in two blocks.
+        """
+        # The column is taken whose compact kernel leaves the fewest pairs.
         n = len(self.numbers)
         order, low, high = np.arange(n), np.zeros(n, dtype=np.intp), np.full(n, n)
-        for factor, members in self.factors:
-            for j in members if math.isfinite(factor.support) else []:
+        for factor, columns in self.factors:
+            for j in columns if math.isfinite(factor.support) else []:
                 x = self.numbers[self._orders[j], j]
                 support = ROUNDED_UP * factor.support * bandwidth[j]
                 first, end = np.searchsorted(x, x - support), np.searchsorted(x, x + support)
                 if (end - first).sum() < (high - low).sum():
                     order, low, high = self._orders[j], first, end
-        # This number of rows and the keys around them make as many pairs as a block may have.
+        # A block of this many rows, and the keys around them, has BLOCK_PAIRS pairs: the size
+        # solves size * (size + n_around) = BLOCK_PAIRS.
         low = low if both else np.arange(n)
-        around = (high - low).mean()
-        size = max(1, int((math.sqrt(around**2 + 4 * BLOCK_PAIRS) - around) / 2))
+        n_around = (high - low).mean()
+        size = max(1, int((math.sqrt(n_around**2 + 4 * BLOCK_PAIRS) - n_around) / 2))
         for rows in blocks(n, size):
             yield order[rows], order[low[rows.start] : max(rows.stop, high[rows.stop - 1])]
 
 
 class _Product:
-    """The product of all kernels at one bandwidth, as a table between rows and keys."""
+    """The product K of all kernels at one bandwidth, as a table between rows and keys."""
 
     def __init__(self, sums, bandwidth, tables):
         self.sums = sums
         with np.errstate(over="ignore"):
-            x = sums.numbers / bandwidth
-            largest = np.square(x).sum(axis=1).max()
+            scaled = sums.numbers / bandwidth
+            largest = np.square(scaled).sum(axis=1).max()
         self.is_symmetric = largest < _HUGE and all((t == t.T).all() for t, _ in tables)
         # True if squared distances that are computed by products of matrices are accurate.
         self._by_products = 2 * np.finfo(np.float64).eps * largest <= _TOLERANCE
-        self._x = [np.ascontiguousarray(x[:, members]) for _, members in sums.factors]
-        self._sides = {}
+        # For each factor, the rows in bandwidths along its columns.
+        self._scaled = [np.ascontiguousarray(scaled[:, columns]) for _, columns in sums.factors]
+        # A Gaussian's logarithm is x'y - x'x / 2 - y'y / 2 and a constant: a product of the
+        # rows (x, -x'x / 2, 1) and of the columns (y, 1, log K(y, 0)).
+        self._gaussian_factors = {}
         for f, (factor, _) in enumerate(sums.factors):
             if self._by_products and isinstance(factor, Gaussian):
-                x, ones = self._x[f], np.ones(len(sums.numbers))
+                x, ones = self._scaled[f], np.ones(len(sums.numbers))
                 half = np.vecdot(x, x) / 2
-                right = np.column_stack([x, ones, factor.log_profile(2 * half)])
-                self._sides[f] = np.column_stack([x, -half, ones]), right
-        self._levels = [
+                of_keys = np.column_stack([x, ones, factor.log_profile(2 * half)])
+                self._gaussian_factors[f] = np.column_stack([x, -half, ones]), of_keys
+        # For each category its codes, its table or the logarithm of this, and the derivative of
+        # the logarithm along the table's parameter.
+        self._categories = [
             (
                 codes,
                 log(value) if sums.in_logs else value,
@@ -181,7 +262,7 @@ class _Product:
         ]
 
     def __call__(self, rows, keys):
-        """Return the product or its logarithm, (n_rows, n_keys)."""
+        """Return K, or its logarithm if sums are `in_logs`, (n_rows, n_keys)."""
         product, join = None, np.add if self.sums.in_logs else np.multiply
         for values in self._values(rows, keys):
             product = values if product is None else join(product, values, out=product)
@@ -190,46 +271,49 @@ class _Product:
         return product
 
     def _values(self, rows, keys):
+        """Yield the values, or their logarithms, of one kernel after the other."""
         for f, (factor, _) in enumerate(self.sums.factors):
-            if f in self._sides:
-                of_rows, of_keys = self._sides[f]
+            if f in self._gaussian_factors:  # a Gaussian is not compact, so sums are in logs
+                of_rows, of_keys = self._gaussian_factors[f]
                 yield of_rows.take(rows, axis=0) @ of_keys.take(keys, axis=0).T
             elif self.sums.in_logs:
                 yield factor.log_profile(self._squared(rows, keys, f))
             else:
                 yield factor.profile(self._squared(rows, keys, f))
-        for codes, table, _ in self._levels:
+        for codes, table, _ in self._categories:
             yield table[codes[rows]].take(codes[keys], axis=1)
 
-    def vjp(self, outer, rows, keys):
-        """Turn derivatives along the logarithm into those along log-bandwidths and tables."""
+    def vjp(self, of_log_product, rows, keys):
+        """Turn derivatives along log K into those along log-bandwidths and tables.
+
+        `of_log_product` is (n_rows, n_keys); the result is (d + n_categories,).
+        """
         d = self.sums.numbers.shape[1]
-        gradient = np.zeros(d + len(self._levels))
-        for f, (factor, members) in enumerate(self.sums.factors):
-            terms, unit = outer, 1.0  # a Gaussian's slope is -1/2 everywhere
-            if f not in self._sides:
-                squared, unit = self._squared(rows, keys, f), -2.0
-                terms = factor.log_slope(squared)
-                terms *= outer
-            if f in self._sides or (self._by_products and len(members) > 1):
-                x, y = (self._x[f].take(positions, axis=0) for positions in (rows, keys))
-                # Squares of differences follow from products and squares.
-                sums = terms @ np.column_stack([y, y**2, np.ones(len(y))])
-                products, squares = sums[:, : len(members)], sums[:, len(members) : -1]
-                gradient[members] += unit * (
-                    (squares + x**2 * sums[:, -1:] - 2 * x * products).sum(axis=0)
-                )
+        gradient = np.zeros(d + len(self._categories))
+        # With squared differences u^2 of a column in bandwidths and the slope s of log K along
+        # the squared distance, the derivative along the log-bandwidth is the sum of -2 s u^2.
+        for f, (factor, columns) in enumerate(self.sums.factors):
+            is_gaussian = f in self._gaussian_factors
+            weights, multiple = of_log_product, 1.0  # a Gaussian's slope is -1/2 everywhere
+            if not is_gaussian:
+                squared, multiple = self._squared(rows, keys, f), -2.0
+                weights = factor.log_slope(squared)
+                weights *= of_log_product
+            if is_gaussian or (self._by_products and len(columns) > 1):
+                x, y = (self._scaled[f].take(positions, axis=0) for positions in (rows, keys))
+                gradient[columns] += multiple * _sum_of_squares(weights, x, y)
                 continue
-            for k, j in enumerate(members):
-                square = squared if len(members) == 1 else self._squared(rows, keys, f, k)
-                gradient[j] -= 2 * np.vdot(terms, square)
-        for j, (codes, _, slopes) in enumerate(self._levels):
-            gradient[d + j] = np.vdot(outer, slopes[codes[rows]].take(codes[keys], axis=1))
+            for k, j in enumerate(columns):
+                square = squared if len(columns) == 1 else self._squared(rows, keys, f, k)
+                gradient[j] -= 2 * np.vdot(weights, square)
+        for j, (codes, _, log_slopes) in enumerate(self._categories):
+            slopes = log_slopes[codes[rows]].take(codes[keys], axis=1)
+            gradient[d + j] = np.vdot(of_log_product, slopes)
         return gradient
 
     def _squared(self, rows, keys, f, k=None):
-        """Return squared distances of a factor, or along its column `k`."""
-        x, y = (self._x[f].take(positions, axis=0) for positions in (rows, keys))
+        """Return squared distances (n_rows, n_keys) of factor `f`, or along its column `k`."""
+        x, y = (self._scaled[f].take(positions, axis=0) for positions in (rows, keys))
         with np.errstate(over="ignore"):
             if k is None and x.shape[1] > 1:
                 return squared_distances(x, y)
@@ -237,10 +321,26 @@ class _Product:
             return np.square(difference, out=difference)
 
 
+def _sum_of_squares(weights, x, y):
+    """Sum weights (n, m) times (x_ij - y_kj)^2 over all pairs, for each column j, (d,)."""
+    # A square of a difference is y^2 + x^2 - 2 x y, whose terms are products of matrices.
+    sums = weights @ np.column_stack([y, y**2, np.ones(len(y))])
+    products, squares = sums[:, : x.shape[1]], sums[:, x.shape[1] : -1]
+    return (squares + x**2 * sums[:, -1:] - 2 * x * products).sum(axis=0)
+
+
 class _SymmetricBlock:
-    """Sums in both directions of a symmetric block: of rows, and of the keys after these."""
+    """Sums in both directions between rows, and keys that are these rows and later ones.
+
+    `of_rows` are the sums about the rows over all keys of the block, and `of_later` the sums
+    about the later rows over the block's rows. Sums are quick: tiny weights may vanish.
+    """
 
     def __init__(self, product, weighted, rows, keys, slopes):
+        """Sum over a block; `weighted` (n, c) are columns times weights.
+
+        The table of kernels is kept for derivatives only if `slopes`.
+        """
         self.rows, self.later, self._keys = rows, keys[len(rows) :], keys
         self._product, self._weighted = product, weighted
         table = product(rows, keys)
@@ -251,31 +351,40 @@ class _SymmetricBlock:
         self.of_later = table[:, len(rows) :].T @ weighted.take(rows, axis=0)
         self._table = table if slopes else None
 
-    def vjp(self, terms):
-        """Turn derivatives along all sums (n, c) into those along log-bandwidths and tables."""
+    def vjp(self, coefficients):
+        """Return derivatives along log-bandwidths and tables.
+
+        `coefficients` (n, c) are the derivatives along all sums.
+        """
         rows, keys = self.rows, self._keys
-        key_terms = terms.take(keys, axis=0)
-        key_terms[: len(rows)] = 0.0  # pairs among the rows are in the sums of both already
-        of_rows = terms.take(rows, axis=0), self._weighted.take(rows, axis=0)
-        of_keys = self._weighted.take(keys, axis=0), key_terms
-        outer = np.column_stack(of_rows) @ np.column_stack(of_keys).T
-        outer *= self._table
-        return self._product.vjp(outer, self.rows, self._keys)
+        of_later = coefficients.take(keys, axis=0)
+        of_later[: len(rows)] = 0.0  # pairs among the rows are in the sums of both already
+        # The derivative along log K_ik is K_ik (a_i' w_k v_k + w_i v_i' a_k).
+        row_factors = coefficients.take(rows, axis=0), self._weighted.take(rows, axis=0)
+        key_factors = self._weighted.take(keys, axis=0), of_later
+        of_log_product = np.column_stack(row_factors) @ np.column_stack(key_factors).T
+        of_log_product *= self._table
+        return self._product.vjp(of_log_product, self.rows, self._keys)
 
 
-class _BlockOfPairs:
-    """Sums of rows over keys, divided by ``exp(shift)``."""
+class _OneWayBlock:
+    """Sums about rows over keys, divided by ``exp(shift)``, so that not all weights vanish."""
 
     def __init__(self, product, columns, rows, keys, n, slopes):
+        """Sum over a block; `columns` (n_keys, c) are those of its keys.
+
+        The images of a row are `n` keys apart. The table of kernels is kept for derivatives
+        only if `slopes`.
+        """
         sums, self._keys = product.sums, keys
         self.rows, self._product, self._columns = rows, product, columns
-        place = np.empty(len(sums.numbers), dtype=np.intp)
-        place[keys] = np.arange(len(keys))
-        own_images = place[np.add.outer(np.arange(0, len(place), n), rows)]
-        left_out = (slice(0), slice(0))
+        table, self.shift = product(rows, keys), 0.0
+        left_out = (slice(0), slice(0))  # no pairs
         if sums.leave_out:
-            left_out = np.arange(len(rows)), own_images
-        table, self.shift = product(rows, self._keys), 0.0
+            column = np.empty(len(sums.numbers), dtype=np.intp)
+            column[keys] = np.arange(len(keys))
+            own_images = np.add.outer(np.arange(0, len(column), n), rows)
+            left_out = np.arange(len(rows)), column[own_images]
         if sums.in_logs:
             table += np.log(sums.weights[keys])
             table[left_out] = -np.inf
@@ -288,8 +397,8 @@ class _BlockOfPairs:
         self.sums = table @ columns
         self._table = table if slopes else None
 
-    def vjp(self, terms):
-        """Turn derivatives along all sums (n, c) into those along log-bandwidths and tables."""
-        outer = terms[self.rows] @ self._columns.T
-        outer *= self._table
-        return self._product.vjp(outer, self.rows, self._keys)
+    def vjp(self, coefficients):
+        """Return derivatives along log-bandwidths and tables, as for a symmetric block."""
+        of_log_product = coefficients[self.rows] @ self._columns.T
+        of_log_product *= self._table
+        return self._product.vjp(of_log_product, self.rows, self._keys)

@@ -1,4 +1,16 @@
-"""Checks of the tables that users pass, and the arrays in bandwidths that sums are made of."""
+"""Checks of the tables that users pass, and the scaled arrays that sums are computed from.
+
+Keys and values are checked once and become a `KeyTable`; with queries it becomes a `Problem`.
+Both hold coordinates in bandwidths, less a *center*: the median of the keys, if the kernel
+compares differences only. So coordinates are small, and their differences lose few digits.
+
+* Shapes: n queries, m keys, d features, p columns of values.
+* *Weights* are the sample weights of keys in a *unit*, so that no sum overflows. Keys of weight
+  0 are dropped: `positions` says which of the keys that were passed remain.
+* A query *leaves out* a range of keys, for predictions of a row without itself.
+* *Precision* is the spacing of floating-point numbers at 1 (the machine epsilon) in the type
+  that was passed. It bounds the rounding of distances, and so decides which keys are tied.
+"""
 
 import functools
 import math
@@ -14,30 +26,27 @@ from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ..kernels._numerics import LARGEST
 
-# Distances count as equal if they differ by at most this many spacings of floating-point
-# numbers. On 3000 grids of steps such as 0.1 and 1/3 equal distances differ by up to 2.6
-# spacings; more would join distances that float32 tells apart, such as 1 and 1.25 days from
-# 19 000.
-_TIED = 4
+# Distances are tied if they differ by at most this many spacings of floating-point numbers. On
+# 3000 grids of steps such as 0.1 and 1/3 equal distances differ by up to 2.6 spacings; more
+# would join distances that float32 tells apart, such as 1 and 1.25 days from 19 000.
+_MAX_SPACINGS_OF_TIES = 4
 
 
 @dataclass(frozen=True)
 class Problem:
     """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64."""
 
-    # Keys of weight 0 are dropped before anything is computed.
-
     kernel: Kernel
     queries: Any  # (n, d)
-    keys: Any  # (m, d)
+    keys: Any  # (m, d), all of positive weight
     values: Any  # (m, p)
-    weights: Any  # (m,) relative to the largest
-    log_weight_scale: float  # logarithm of what they are relative to
-    left_out: Any  # (n, 2) first key that a query leaves out, and the one after the last; None
-    query_scale: Any  # (n,) what else divides a query's distances; None for nothing
-    dtype: Any  # of results
+    weights: Any  # (m,) in a unit
+    log_weight_scale: float  # logarithm of the unit of the weights
+    left_out: Any  # (n, 2) first key that a query leaves out, and one past the last; None
+    query_scale: Any  # (n,) what else divides a query's distances; None for 1
+    dtype: Any  # type of the results
     center: Any  # (d,) what has been subtracted from queries and keys, in bandwidths
-    precision: float  # spacing of floating-point numbers at 1, in the type that was passed
+    precision: float
     value_center: Any = 0.0  # (p,) what has been subtracted from the values
 
     @property
@@ -47,7 +56,7 @@ class Problem:
 
     @property
     def columns(self):
-        """The columns that the kernel compares, in which distances are measured."""
+        """Columns that the kernel compares, in which distances are measured."""
         n_features = self.keys.shape[1]
         numeric = self.kernel.numeric_columns(n_features)
         return sorted({*numeric, *self.kernel.categorical_columns(n_features)})
@@ -55,11 +64,12 @@ class Problem:
     @functools.cached_property
     def rounding(self):
         """Differences (n,) of distances from each query that may be rounding errors."""
+        # Rounding is relative to the numbers before the center was subtracted.
         passed = ((x + self.center)[:, self.columns] for x in (self.queries, self.keys))
         return rounding_of_distances(*passed, self.precision)
 
     def take(self, rows):
-        """Return the same problem for some of the queries."""
+        """Return the same problem for the queries at `rows`."""
         left_out, scale = (
             None if field is None else field[rows]
             for field in (self.left_out, self.query_scale)
@@ -67,13 +77,13 @@ class Problem:
         return replace(self, queries=self.queries[rows], left_out=left_out, query_scale=scale)
 
     def rescaled(self, scale):
-        """Return the same problem with its bandwidth multiplied, without scales of queries."""
+        """Return the same problem at a multiple of the bandwidth, without query scales."""
         tables = self.queries, self.keys, self.center[None]
         queries, keys, (center,) = (self.kernel.rescale(x, scale) for x in tables)
         return replace(self, queries=queries, keys=keys, center=center, query_scale=None)
 
     def result(self, x):
-        """Return an array in the precision of what was passed."""
+        """Return an array in the type of the results."""
         return in_precision(x, self.dtype)
 
 
@@ -83,25 +93,28 @@ class KeyTable:
 
     kernel: Kernel
     bandwidth: Any  # a number or (d,)
-    keys: Any  # (m, d)
+    keys: Any  # (m, d), all of positive weight
     values: Any  # (m, p)
-    weights: Any  # (m,) relative to the largest
-    log_weight_scale: float  # logarithm of what they are relative to
+    weights: Any  # (m,) in a unit
+    log_weight_scale: float  # logarithm of the unit of the weights
     positions: Any  # (m,) of these keys among those that were passed; None for all
-    n_passed: int  # number of keys that were passed, those of weight 0 included
-    dtype: Any  # of keys and values
+    n_passed: int  # number of keys that were passed, including those of weight 0
+    dtype: Any  # type of keys and values
     center: Any  # (d,) what has been subtracted from the keys, in their own units
-    precision: float  # spacing of floating-point numbers at 1, in the type that was passed
+    precision: float
     value_center: Any = 0.0  # (p,) what has been subtracted from the values
 
     def centred(self, center=None):
-        """Subtract a center from the values; None for their mean."""
+        """Return a table with a center subtracted from its values; None for their mean."""
         if center is None:
             center = self.weights @ self.values / self.weights.sum()
         return replace(self, values=self.values - center, value_center=center)
 
     def problem(self, queries, leave_one_out=False, query_scale=None):
-        """Check queries; return them with the keys."""
+        """Check and scale queries; return them with these keys as a `Problem`.
+
+        `leave_one_out` and `query_scale` are as for :func:`attend`.
+        """
         queries = check_table(to_array("queries", queries), "queries")
         if queries.shape[1] != self.keys.shape[1]:
             raise ValueError(
@@ -111,6 +124,7 @@ class KeyTable:
         own_key = check_own_keys(leave_one_out, queries, self.n_passed)
         left_out = None if own_key is None else key_ranges(own_key)
         if left_out is not None and self.positions is not None:
+            # Ranges of keys as passed become ranges of the keys that remain.
             left_out = np.searchsorted(self.positions, left_out)
         scale = _check_query_scale(query_scale, queries, self.kernel)
         dtype = result_dtype([queries, np.empty(0, self.dtype)])
@@ -122,24 +136,16 @@ class KeyTable:
             )
         if not np.isfinite(queries).all():
             raise _overflow(self.bandwidth)
-        return Problem(
-            self.kernel,
-            queries,
-            self.keys,
-            self.values,
-            self.weights,
-            self.log_weight_scale,
-            left_out,
-            scale,
-            dtype,
-            center[0],
-            precision,
-            self.value_center,
-        )
+        keys = self.keys, self.values, self.weights, self.log_weight_scale
+        options = left_out, scale, dtype, center[0], precision, self.value_center
+        return Problem(self.kernel, queries, *keys, *options)
 
 
 def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
-    """Check keys and values; return those of positive weight as a :class:`KeyTable`."""
+    """Check keys and values; return those of positive weight as a :class:`KeyTable`.
+
+    Values may be None, for weights alone.
+    """
     kernel, arrays = as_kernel(kernel), [to_array("keys", keys)]
     if values is not None:
         arrays.append(to_array("values", values))
@@ -154,7 +160,7 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
     bandwidth = check_bandwidth(bandwidth, n_features)
     keys, center = keys.astype(np.float64), np.zeros(n_features)
     if kernel.stationary:
-        # A shift common to queries and keys changes nothing but the rounding. The median
+        # Queries and keys are shifted alike, which changes nothing but the rounding. The median
         # is a value of the data, so codes of categories remain whole numbers.
         center = _median(keys)
         keys = keys - center
@@ -164,19 +170,8 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         keys = kernel.rescale(keys, bandwidth)
     if not (np.abs(keys) <= LARGEST).all():
         raise _overflow(bandwidth)
-    return KeyTable(
-        kernel,
-        bandwidth,
-        keys,
-        values,
-        weights,
-        log_scale,
-        positions,
-        n_keys,
-        dtype,
-        center,
-        precision,
-    )
+    fields = keys, values, weights, log_scale, positions
+    return KeyTable(kernel, bandwidth, *fields, n_keys, dtype, center, precision)
 
 
 def read(
@@ -193,8 +188,8 @@ def read(
 ):
     """Check all arguments; return a :class:`Problem`, and positions of the keys with weight.
 
-    The positions are None if all keys have weight. If the problem is centred, the mean of the
-    values has been subtracted from them.
+    The positions are None if all keys have weight. If `centred`, the mean of the values is
+    subtracted from them.
     """
     table = read_keys(keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight)
     table = table.centred() if centred else table
@@ -202,18 +197,21 @@ def read(
 
 
 def as_given(name, x):
-    """Return an array of numbers, which may lie on disk, as it is; None for absent weights."""
+    """Return an array of numbers, which may lie on disk, as it is; convert anything else.
+
+    `name` is that of the user's parameter. Sample weights and query scales may be None.
+    """
     is_array = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
     is_absent = x is None and name in ("sample_weight", "query_scale")
     return x if is_array or is_absent else to_array(name, x)
 
 
 def to_array(name, x):
-    """Return numbers of any form as an array."""
+    """Convert numbers of any form, such as tensors, lists and frames, to an array."""
     if x is None:
         raise ValueError(f"{name} is None: pass an array of numbers.")
     if is_torch_array(x):
-        x = _of_tensor(name, x)
+        x = _tensor_to_array(name, x)
     need_all_rows(name, x, remedy=f"pass {name}.compute() if that fits")
     x = np.asarray(as_numbers(name, x, "encode it first"))
     if x.dtype.kind == "c":
@@ -227,7 +225,7 @@ def to_array(name, x):
 
 
 def as_passed(arrays, *tables):
-    """Return arrays, as tensors if one of the tables that were passed is a tensor."""
+    """Return a list of arrays, as tensors if one of the tables that were passed is a tensor."""
     if not any(map(is_torch_array, tables)):
         return arrays
     import torch
@@ -235,8 +233,8 @@ def as_passed(arrays, *tables):
     return [torch.from_numpy(x) for x in arrays]
 
 
-def _of_tensor(name, x):
-    """Return the array of a tensor in memory; in float32 for bfloat16, which NumPy lacks."""
+def _tensor_to_array(name, x):
+    """Convert a tensor in memory to an array; in float32 for bfloat16, which NumPy lacks."""
     if x.requires_grad:
         raise TypeError(
             f"{name} is a tensor with requires_grad=True, but this function computes no "
@@ -252,19 +250,30 @@ def _of_tensor(name, x):
 
 
 def result_dtype(arrays):
-    """Return the type of results: that of the arrays if they are floats."""
+    """Return the type of results: the joint type of the arrays if it is a float, or float64."""
     dtype = np.result_type(*arrays)
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
 def in_precision(x, dtype):
-    """Return an array in a precision in which some of its numbers may be infinite."""
+    """Convert an array to a type; numbers that are too large for it become infinite."""
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(x, dtype=dtype)
 
 
+def shaped(fields, types):
+    """Return fields of queries with their shapes at one query, and in their types.
+
+    `types` has a pair of a shape and a type for each field.
+    """
+    return [
+        in_precision(x, dtype).reshape(len(x), *shape)
+        for x, (shape, dtype) in zip(fields, types, strict=True)
+    ]
+
+
 def check_table(x, name):
-    """Return a table as it is, if it has rows of features, all of them finite."""
+    """Return a table as it is, or raise ValueError unless it has finite rows of features."""
     if x.ndim == 2 and x.shape[1] == 0:
         raise ValueError(
             f"{name} has shape {tuple(x.shape)}, without any feature: pass at least one column."
@@ -279,6 +288,7 @@ def check_table(x, name):
 
 
 def _check_values(values, n_keys):
+    """Return values as a table (n_keys, p)."""
     if values.ndim not in (1, 2) or len(values) != n_keys:
         raise ValueError(
             f"values must have shape ({n_keys},) or ({n_keys}, n_values), one row for each "
@@ -288,9 +298,9 @@ def _check_values(values, n_keys):
 
 
 def check_weights(sample_weight, keys):
-    """Return weights in a unit, the unit's logarithm, and positions of keys with weight.
+    """Return weights (m,) in a unit, the unit's logarithm, and positions of keys with weight.
 
-    The positions are None if all keys have weight.
+    The positions are None if all keys have weight. The unit is that of `weight_unit`.
     """
     if sample_weight is None:
         return np.ones(len(keys)), 0.0, None
@@ -308,14 +318,17 @@ def check_weights(sample_weight, keys):
         )
     if not weights.any():
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
-    scale = weight_unit(weights)
-    weights = weights / scale
+    unit = weight_unit(weights)
+    weights = weights / unit
     positions = np.flatnonzero(weights)
-    return weights, math.log(scale), None if len(positions) == len(weights) else positions
+    return weights, math.log(unit), None if len(positions) == len(weights) else positions
 
 
 def check_own_keys(leave_one_out, queries, n_keys):
-    """Return the position of the key to leave out for each query, or None for none."""
+    """Return the position (n,) of the key that each query leaves out, -1 for no key.
+
+    The result is None if `leave_one_out` is False.
+    """
     if isinstance(leave_one_out, (bool, np.bool_)):
         if not leave_one_out:
             return None
@@ -344,33 +357,34 @@ def check_own_keys(leave_one_out, queries, n_keys):
 def rounding_of_distances(queries, keys, precision):
     """Return differences (n,) of distances from each query that may be rounding errors.
 
-    Coordinates are from 0 as in the table that was passed; `precision` is the spacing of its
-    floating-point numbers at 1.
+    Queries and keys are those that were passed, without a center subtracted, in bandwidths.
     """
-    # Decimals, and what users compute from them, are off by a few spacings of numbers of their
-    # size, and differences by those of both numbers. The median is the size of the keys, since
-    # one huge key says nothing about the others. A column that is the same in all keys does not
-    # tell them apart.
+    # Decimals such as 0.1, and what users compute from them, are rounded to a few spacings of
+    # numbers of their size; differences have the rounding errors of both numbers. The size of
+    # the keys is their median, since one huge key says nothing about the others. A column that
+    # is constant over the keys adds the same to all distances.
     size = np.abs(queries) + np.median(np.abs(keys), axis=0)
     size[:, np.ptp(keys, axis=0) == 0] = 0.0
-    return _TIED * precision * size.sum(axis=1)
+    return _MAX_SPACINGS_OF_TIES * precision * size.sum(axis=1)
 
 
 def key_ranges(own_key, gap=0):
-    """Return ranges (n, 2) of positions that each query leaves out.
+    """Return the range (n, 2) of keys that each query leaves out: first, and one past the last.
 
-    A range has the query's own key, and `gap` keys on either side; it is empty for -1.
+    It has the key at the position `own_key` (n,), and `gap` keys on either side; it is empty if
+    the position is -1.
     """
     ranges = np.column_stack([own_key - gap, own_key + gap + 1]).clip(0)
     return np.where(own_key[:, None] < 0, 0, ranges)
 
 
 def precision_of(x):
-    """Return the spacing at 1 of the floating-point numbers in which a table was passed."""
+    """Return the machine epsilon of the type in which a table was passed."""
     return np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps
 
 
 def _check_query_scale(query_scale, queries, kernel):
+    """Return query scales as an array (n,), or None."""
     if query_scale is None:
         return None
     scale = to_array("query_scale", query_scale).astype(np.float64)
@@ -391,6 +405,7 @@ def _check_query_scale(query_scale, queries, kernel):
 
 
 def _check_finite(x, name):
+    """Return an array as it is, or raise ValueError if it has NaN or infinity."""
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         kind = "NaN" if np.isnan(x).any() else "infinity"
         raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")

@@ -1,4 +1,21 @@
-"""Sums over the keys of a problem, by the fastest algorithm that is accurate for each query."""
+r"""Kernel sums over all keys about each query, by the fastest algorithm that is accurate.
+
+For n queries and m keys, `Reduction.sums` computes the :math:`S_{\alpha c}(q)` of :class:`Sums`
+by the first of these algorithms whose sum is accurate, query by query:
+
+* *linear*: the keys lie along one feature, or the kernel is a Gaussian of two; O(n + m);
+* *near*: trees find the keys whose weight is not negligible, and only these are compared;
+* *fused*: a hundred million pairs of a dot-product kernel; O(n m), several times faster than
+* *dense*: all pairs, for any kernel; O(n m).
+
+Memory is O(n + m) for each. An algorithm returns None where it does not apply, or takes no less
+time than the dense one. A sum is inaccurate where its weights are not well above its error
+bound: far from all keys, or beside a key that outweighs the others.
+
+A *scale* is a multiple of the bandwidth: one number, or (n,) for each query. *Rows* are
+positions of queries in the problem. *Fallbacks* are sums over the nearest keys, for queries
+whose total weight is 0.
+"""
 
 import functools
 import math
@@ -8,37 +25,39 @@ import numpy as np
 from .._blocks import IN_MEMORY, blocks
 from ._algorithms import _near_keys, _plane
 from ._algorithms._dense import GroupedPairs
-from ._algorithms._line import Line, serves
+from ._algorithms._line import Line, serves_line
 from ._algorithms._nearest import nearest_sums
 from ._solve import Basis, extent_of, refuse_far, refuse_signed
 from ._sums import Nearest
 
 # "dense" compares every query with every key.
 ALGORITHMS = ("auto", "dense")
-# Pairs from which torch repays the second that it takes to load.
-_REPAYS = 2**27
+# Number of pairs from which the fused algorithm of torch saves more than the second that torch
+# takes to load.
+_MIN_FUSED_PAIRS = 2**27
 
 
 def form_along(kernel, n_features, degree=0, n_pairs=math.inf):
-    """Return the kernel along one or two features if sums of it take linear time, else None.
+    """Return a kernel's form along one or two features if its sums take linear time, else None.
 
-    In two features, few pairs are summed faster one by one.
+    In two features, sums of fewer than `_plane.FEW_PAIRS` pairs are faster pair by pair.
     """
     form = None if kernel.signed is not False else kernel.radial_form(n_features)
+    # Along two features, only averages and local lines are summed in linear time.
     if form is None or form.categorical is not None or len(form.columns) * degree > 3:
         return None
     if len(form.columns) == 1:
-        return form if serves(form.kernel) else None
+        return form if serves_line(form.kernel) else None
     is_plane = len(form.columns) == 2 and n_pairs >= _plane.FEW_PAIRS
     return form if is_plane and _plane.serves_plane(form.kernel) else None
 
 
 class Reduction:
-    """Sums over the keys of a problem, at one bandwidth after the other.
+    """Sums over the keys of a problem about its queries, at one scale after the other.
 
-    What does not depend on the bandwidth, such as an order of the keys or a tree, is computed
-    once. `extent` (n_numeric,) has the standard deviations of all keys in bandwidths; None if
-    these are all. `line` is the line that these keys lie on, if it was made before.
+    What does not depend on the scale, such as an order of the keys or a tree, is computed once.
+    `extent` (n_numeric,) has the standard deviations of all keys in bandwidths; None if the
+    problem has all keys. `line` has these keys in order, if they were sorted before.
     """
 
     def __init__(
@@ -54,7 +73,7 @@ class Reduction:
         if extent is None:
             extent = extent_of(problem.keys[:, columns], problem.weights)
         self.extent, self._linear = extent, self._linear_keys(degree, line)
-        # All pairs take columns for every key, whose memory is checked here.
+        # The dense algorithm needs columns for every key, whose memory `Basis` checks.
         n_points = len(problem.keys) if degree and self._linear is None else None
         self.basis = Basis(degree, len(columns), n_points)
 
@@ -64,46 +83,46 @@ class Reduction:
         if self._linear is not None:
             return "linear"
         rows = np.arange(len(self.problem.queries))
-        width = np.broadcast_to(self._scale(1.0, rows), len(rows))
-        return "near" if self._near is not None and self._near.pay(rows, width) else "dense"
+        scales = np.broadcast_to(self._times_query_scale(1.0, rows), len(rows))
+        is_near = self._near is not None and self._near.saves_time(rows, scales)
+        return "near" if is_near else "dense"
 
     def sums(self, rows, scale=1.0, *, max_share=1.0):
-        """Sum about the queries at `rows`; powers of distances are in bandwidths times a scale.
+        """Sum about the queries at `rows`; return :class:`Sums` in the order of the rows.
 
-        `scale` is a number, or has one for each of these queries. If an algorithm is inaccurate
-        for more than `max_share` of the queries, its sums are left so.
+        `scale` is a number, or (n_rows,) one for each of these queries; powers of distances are
+        in bandwidths times the scale. If an algorithm is inaccurate for more than the share
+        `max_share` of the queries, its inaccurate sums are returned.
         """
-        width = np.ones(len(self.problem.queries))
-        width[rows] = self._scale(scale, rows)
-        # Each query takes the first of these algorithms that is accurate for it. An algorithm
-        # returns None where it does not apply, or takes no less time than all pairs.
+        scales = np.ones(len(self.problem.queries))
+        scales[rows] = self._times_query_scale(scale, rows)
         algorithms = (
-            # One feature, or two with a Gaussian. It needs the keys in order or in cells, and
-            # sums small numbers again by pairs, so it has objects of its own.
             functools.partial(self._in_linear_time, max_share=max_share),
-            self._over_near,  # many pairs, of which few count
-            self._fused,  # a hundred million pairs of a kernel that is a dot product
-            self._over_all,  # anything
+            self._over_near,
+            self._fused,
+            self._over_all,
         )
         sums, remaining = None, np.arange(len(rows))
         for algorithm in algorithms:
-            new = algorithm(rows[remaining], width)
-            if new is None:
+            new_sums = algorithm(rows[remaining], scales)
+            if new_sums is None:
                 continue
             if sums is None:
-                sums = new
+                sums = new_sums
             else:
-                sums.put(remaining, new)
-            remaining = remaining[~new.is_accurate]
+                sums.put(remaining, new_sums)
+            remaining = remaining[~new_sums.is_accurate]
             if not 0 < len(remaining) <= max_share * len(rows):
                 break
         return sums
 
     def each(self, scales):
-        """Yield the scales in groups, each with its sums of all queries, in blocks of queries.
+        """Yield the scales in groups, each with the sums about all queries at these scales.
 
-        Scales (n_scales,) or (n_scales, n_queries) multiply the bandwidth. A block has rows,
-        sums with fallbacks in their places, and moments.
+        Scales are (n_scales,), or (n_scales, n_queries) with one for each query. A group is
+        paired with blocks of queries: tuples of rows, sums with fallbacks, and moments, as
+        returned by `moments`. If a group has several scales, it has a single block, with all
+        rows at the first scale, then all rows at the second one, and so on.
         """
         if np.ndim(scales) == 2 and not self.is_radial:
             raise ValueError(
@@ -115,10 +134,10 @@ class Reduction:
         if self._linear is not None and np.ndim(scales) == 1:
             groups = self._linear.groups(scales)
         # The sums of all queries may exceed memory.
-        n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
+        numbers_per_query = self.basis.n_powers * (1 + self.problem.values.shape[1])
         rows = np.arange(n_queries)
-        size = max(1, IN_MEMORY // n_sums)
-        row_blocks = [rows[block] for block in blocks(n_queries, size)]
+        block_size = max(1, IN_MEMORY // numbers_per_query)
+        row_blocks = [rows[block] for block in blocks(n_queries, block_size)]
         for group in groups:
             if len(group) > 1:
                 sums, scale = self._linear.side_by_side(group), np.repeat(group, n_queries)
@@ -128,30 +147,35 @@ class Reduction:
                 yield group, (self._block(block, group[0]) for block in row_blocks)
 
     def _block(self, rows, scale):
+        """Return rows, their sums and their moments; `scale` is a number or (n_queries,)."""
         scale = scale[rows] if np.ndim(scale) else scale
         return rows, *self.moments(self.sums(rows, scale), scale, rows)
 
     def moments(self, sums, scale, rows):
-        """Return the sums of some queries with fallbacks in their places, and their moments."""
+        """Return sums with fallbacks in their places, and the :class:`Moments` of these.
+
+        `sums` are those about the queries at `rows`, at a scale that is a number or (n_rows,).
+        """
         sums = self.with_fallbacks(sums, rows).fall_back(self._empty)
-        scale = np.broadcast_to(self._scale(scale, rows), len(sums.shift))
+        scales = np.broadcast_to(self._times_query_scale(scale, rows), len(sums.shift))
         kernel = self.problem.kernel
-        return sums, self.basis.averages(sums.sums, scale, kernel.spread, self.extent)
+        return sums, self.basis.averages(sums.sums, scales, kernel.spread, self.extent)
 
     def with_fallbacks(self, sums, rows, *, all_keys=True):
-        """Add sums over the nearest keys for queries without weights.
+        """Return sums with fallbacks, in the field `nearest`, for queries of total weight 0.
 
-        Unless these are all keys, signed weights may cancel over the others, for any query.
+        If the problem does not have all keys and the kernel is signed, all queries have them:
+        with the weights of other keys, which may be negative, any total may be 0.
         """
         if self._empty == "nan":
             return sums
-        signed = self.problem.kernel.signed is not False
-        lost = np.flatnonzero(~sums.is_nonzero | (signed and not all_keys))
-        if all_keys and not len(lost):
+        may_be_signed = self.problem.kernel.signed is not False
+        empty_rows = np.flatnonzero(~sums.is_nonzero | (may_be_signed and not all_keys))
+        if all_keys and not len(empty_rows):
             return sums
         n, n_columns = len(rows), sums.sums.shape[1]
         nearest = Nearest(np.full(n, np.inf), np.zeros(n), np.zeros((n_columns, n)))
-        nearest.put(lost, self._over_nearest(rows[lost]))
+        nearest.put(empty_rows, self._over_nearest(rows[empty_rows]))
         return sums._replace(nearest=nearest)
 
     def label_scales(self, scales):
@@ -160,59 +184,63 @@ class Reduction:
             return np.zeros(len(scales))
         return np.floor(np.log2(scales)) if self.is_radial else scales
 
-    def _scale(self, scale, rows):
-        """Return the multiple of the bandwidth for some queries: a number, or one for each."""
+    def _times_query_scale(self, scale, rows):
+        """Multiply a scale by the queries' own; return a number if these have none."""
         query_scale = self.problem.query_scale
         return scale if query_scale is None else scale * query_scale[rows]
 
     def _linear_keys(self, degree, line):
-        """Return the keys along one or two features if sums take linear time, else None."""
+        """Return a `Line` or a `Plane` of the keys if sums take linear time, else None."""
         problem, form = self.problem, None
         if line is not None:
-            return line.asked(problem)
+            return line.with_queries(problem)
         if self._algorithm == "auto":
             n_features = problem.keys.shape[1]
             form = form_along(problem.kernel, n_features, degree, problem.n_pairs)
         if form is None:
             return None
         if len(form.columns) == 1:
-            return Line.of(problem, form, degree).asked(problem)
+            return Line.of(problem, form, degree).with_queries(problem)
         if problem.query_scale is None:
-            return _plane.Plane.of(problem, form, degree).asked(problem)
+            return _plane.Plane.of(problem, form, degree).with_queries(problem)
         return None
 
-    def _in_linear_time(self, rows, width, max_share):
-        """Sum along one or two features, whose keys are ordered or in cells."""
+    # Each of the next four methods sums about the queries at `rows`, at the `scales` (n,) of
+    # all queries, by one of the algorithms in the module's docstring.
+
+    def _in_linear_time(self, rows, scales, max_share):
+        """Sum over keys that are sorted along one feature, or in cells of two."""
         if self._linear is None:
             return None
-        scale = width[rows]
+        scale = scales[rows]
         if len(rows) and scale.min() == scale.max():
             scale = scale[0]
         return self._linear.sums_of(rows, scale, max_share=max_share)
 
-    def _over_near(self, rows, width):
+    def _over_near(self, rows, scales):
         """Sum over the keys near each query, which trees find."""
-        groups = None if self._near is None else self._near.groups(rows, width)
-        return None if groups is None else self._pairs.over(groups, rows, width)
+        groups = None if self._near is None else self._near.groups(rows, scales)
+        return None if groups is None else self._pairs.over(groups, rows, scales)
 
-    def _fused(self, rows, width):
-        """Average as scaled dot-product attention, by torch; None for few pairs.
+    def _fused(self, rows, scales):
+        """Average as scaled dot-product attention, by torch.
 
-        It is also None for polynomials, several widths, and kernels that are no dot product.
+        The result is None for few pairs, polynomials, scales that differ between the queries,
+        and kernels without a form of dot products.
         """
-        problem, x = self.problem, self.problem.queries[:0]
-        is_small = len(rows) * len(problem.keys) < _REPAYS
-        if is_small or self.basis.degree or np.ptp(width[rows]):
+        problem, no_rows = self.problem, self.problem.queries[:0]
+        has_few_pairs = len(rows) * len(problem.keys) < _MIN_FUSED_PAIRS
+        if has_few_pairs or self.basis.degree or np.ptp(scales[rows]):
             return None
-        if problem.kernel.as_dot_product(x, x) is None:
+        if problem.kernel.as_dot_product(no_rows, no_rows) is None:
             return None
         from ._algorithms._fused import fused_sums  # torch takes a second to load
 
-        return fused_sums(problem.take(rows).rescaled(float(width[rows][0])))
+        return fused_sums(problem.take(rows).rescaled(float(scales[rows][0])))
 
-    def _over_all(self, rows, width):
+    def _over_all(self, rows, scales):
         """Sum over all keys, pair by pair."""
-        return self._pairs.over_all(rows, width)
+        return self._pairs.over_all(rows, scales)
 
     @functools.cached_property
     def _pairs(self):
@@ -226,13 +254,13 @@ class Reduction:
         return _near_keys.NearKeys.of(problem, self.basis.degree)
 
     def _over_nearest(self, rows):
-        """Return sums over the nearest keys of queries; those that were computed are kept."""
-        cache = self._cached_nearest
-        missing = np.unique(rows[cache.distance[rows] < 0])
-        if len(missing) and isinstance(self._linear, Line):
-            cache.put(missing, self._linear.nearest_of(missing))
-        elif len(missing):
-            problem = self.problem.take(missing)
+        """Return sums over the nearest keys of queries; compute those that are not cached."""
+        cache = self._nearest_cache
+        missing_rows = np.unique(rows[cache.distance[rows] < 0])
+        if len(missing_rows) and isinstance(self._linear, Line):
+            cache.put(missing_rows, self._linear.nearest_of(missing_rows))
+        elif len(missing_rows):
+            problem = self.problem.take(missing_rows)
             features = problem.columns
             # Weights, and these times each value, (1 + n_values, n_keys).
             summands = np.vstack([problem.weights, problem.values.T * problem.weights])
@@ -241,13 +269,13 @@ class Reduction:
                 summands,
                 problem.queries[:, features],
                 problem.left_out,
-                self.problem.rounding[missing],
+                self.problem.rounding[missing_rows],
             )
-            cache.put(missing, nearest)
+            cache.put(missing_rows, nearest)
         return Nearest(*(field[..., rows] for field in cache))
 
     @functools.cached_property
-    def _cached_nearest(self):
+    def _nearest_cache(self):
         """Sums over the nearest keys of all queries; the distance is -1 if they are missing."""
         n_queries, n_columns = len(self.problem.queries), 1 + self.problem.values.shape[1]
         return Nearest(

@@ -1,4 +1,18 @@
-"""Local polynomials: from the sums about a query to a value and its slopes."""
+r"""Local polynomials: from the sums about a query to a value and its slopes.
+
+Symbols follow Fan and Gijbels (1996). About a query a polynomial in d features has P *terms*
+:math:`\phi`: the constant 1, then the d coordinates of :math:`k - q`, then their products. For
+n queries and p columns of values v, the normal equations of weighted least squares have
+
+* the *Gram matrix* `gram` (n, P, P), :math:`E[\phi \phi^\top]`, and `cross` (n, P, p),
+  :math:`E[\phi v^\top]`. E averages over the keys, with the weights at the query;
+* the mean :math:`\mu` and covariance C of the terms without the constant. The *squared
+  distance* of the query from the keys is :math:`\mu^\top C^{-1} \mu`.
+
+All products of two terms are monomials up to twice the degree, the *powers*, each of which is
+summed once. Coordinates are divided by a local *unit* (d,), the standard deviation of the
+kernel or of the keys. Solving takes O(P^3) for each query.
+"""
 
 import functools
 import itertools
@@ -11,15 +25,15 @@ import numpy as np
 from .._blocks import check_memory
 from ..kernels._numerics import LARGEST
 
-# Below this variance, in units of the kernel's own or of the data's if these are narrower, rows
-# are too close together in some direction to determine a slope: their standard deviation is a
-# hundredth of the window's.
+# Minimum variance of the terms along any direction, relative to the variance of the kernel, or
+# of the data if they are narrower. Below it rows are too close together along the direction to
+# determine a slope: their standard deviation is a hundredth of the window's.
 MIN_VARIANCE = 1e-4
 # A direction is also ill-conditioned if its variance is below this number times the square of
 # the rows' distance, times the distance: a million times the rounding error.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
-# Number of terms up to which pivots tell sooner than eigenvalues whether a matrix is positive
-# definite.
+# Number of terms up to which elimination is faster than a Cholesky factorization in deciding
+# whether matrices are positive definite.
 _MAX_TERMS_OF_PIVOTS = 30
 # Systems of up to this many unknowns are solved for all queries at once. With 4000 queries
 # this takes 0.1 of LAPACK's time for 3 unknowns, 0.3 for 5 and 0.5 for 9; with 500 queries 0.3,
@@ -34,24 +48,24 @@ MAX_DISTANCE = 1e50
 
 
 class Moments(NamedTuple):
-    """Averages about each query, from which local polynomials are computed."""
+    """Normal equations about each query, from which local polynomials are computed."""
 
     gram: Any  # (n, P, P) averages of the products of the polynomial's terms
     cross: Any  # (n, P, p) averages of the terms times the values
-    unit: Any  # (n, d) what the terms' coordinates are measured in; None for averages
+    unit: Any  # (n, d) divides the terms' coordinates, which are in bandwidths
 
 
 class LocalSolution(NamedTuple):
-    """The polynomial at its own centre."""
+    """The solution of the normal equations: the polynomial about each query."""
 
-    value: Any  # (n, p)
-    coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
+    value: Any  # (n, p) fit at the query
+    coefficients: Any  # (n, P - 1, p) of the terms without the constant
     solved_mean: Any  # (n, P - 1) C^-1 times the mean of the terms, times the shrinkage
-    squared_distance: Any  # (n,) of the rows' mean from the query: mean' C^-1 mean
-    shrinkage: Any  # (n,) share of the way from the rows' mean to the query
-    mean: Any  # (n, P - 1) of the terms
-    covariance: Any  # (n, P - 1, P - 1) of the terms, ridge included
-    ridge: Any  # (n,)
+    squared_distance: Any  # (n,) of the query from the keys: mean' C^-1 mean
+    shrinkage: Any  # (n,) fraction of the way from the keys' mean to the query, see `solve`
+    mean: Any  # (n, P - 1) of the terms without the constant
+    covariance: Any  # (n, P - 1, P - 1) C of these terms, including the ridge
+    ridge: Any  # (n,) what was added to the diagonal of C
 
 
 def is_degree(degree):
@@ -68,12 +82,16 @@ def check_degree(degree):
 
 
 class Basis:
-    """Polynomials of total degree at most 3 in local coordinates, the constant first."""
+    """Terms of polynomials of total degree at most 3 in local coordinates, the constant first.
 
-    # Their products are the monomials up to twice the degree, each summed once. With
-    # `n_points`, columns at so many keys are checked to fit into memory.
+    `size` is P, the number of terms, and `n_powers` the number of their distinct products.
+    """
 
     def __init__(self, degree, n_coordinates, n_points=None):
+        """Make the basis; with `n_points`, check that columns at these keys fit into memory.
+
+        Raises MemoryError if they do not.
+        """
         self.degree = degree if n_coordinates else 0
         self.n_coordinates = n_coordinates
         self.size = math.comb(n_coordinates + self.degree, self.degree)
@@ -83,19 +101,20 @@ class Basis:
                 (3, n_points, self.size * (self.size + 1) // 2),
                 "choose a smaller degree, or fewer features",
             )
-        # Of each monomial its exponents, and terms whose product it is; of each pair of terms
-        # the monomial.
+        # `powers` (n_powers, d) has the exponents of each monomial, and `place` (P, P) the
+        # position among these of the product of each pair of terms.
         self.powers, self._lower, self.place = _products(self.degree, n_coordinates)
         self.n_powers = len(self.powers)
 
     def columns(self, u, values):
-        """Return the columns that are summed at points (n, d).
+        """Return the columns (n, n_powers + P p) that are averaged, at points `u` (n, d).
 
-        These are the products of terms, and the terms times the values. The terms themselves
-        are the first of their products, of which each is a lower one times a coordinate.
+        The first n_powers columns are the products of two terms, of which the first P are the
+        terms themselves. Then come the terms times the values (n, p).
         """
         n, p = values.shape
         columns = np.ones((self.n_powers + self.size * p, n))
+        # Each monomial is a lower one times a coordinate.
         for power, (lower, axis) in enumerate(self._lower, 1):
             np.multiply(columns[lower], u[:, axis], out=columns[power])
         with_values = columns[self.n_powers :].reshape(self.size, p, n)
@@ -103,28 +122,33 @@ class Basis:
         return columns.T
 
     def of_products(self, forms):
-        """Turn quadratic forms (n, size, size) of the terms into linear ones of products."""
+        """Turn quadratic forms (n, P, P) of the terms into linear forms of their products.
+
+        The result is the coefficient (n, n_powers) of each monomial.
+        """
         linear = np.zeros((len(forms), self.n_powers))
         for i, j in np.ndindex(self.place.shape):
             linear[:, self.place[i, j]] += forms[:, i, j]
         return linear
 
-    def moments(self, sums):
-        """Return sums or averages of columns as ``terms terms^T`` and ``terms values^T``."""
-        n_values = (sums.shape[1] - self.n_powers) // self.size
-        cross = sums[:, self.n_powers :].reshape(len(sums), self.size, n_values)
-        return sums[:, self.place], cross
+    def moments(self, averages):
+        """Return averages (n, n_powers + P p) of columns as `gram` and `cross`."""
+        n_values = (averages.shape[1] - self.n_powers) // self.size
+        cross = averages[:, self.n_powers :].reshape(len(averages), self.size, n_values)
+        return averages[:, self.place], cross
 
-    def averages(self, sums, scale, spread, extent):
-        """Compute moments from sums (n_powers, 1 + p, n) about each query.
+    def averages(self, sums, scale, kernel_std, extent):
+        """Compute :class:`Moments` from sums (n_powers, 1 + p, n) about each query.
 
         Powers of the sums are in bandwidths times the scale (n,). The unit of the moments is
-        the kernel's width at that scale, or the extent (d,) of the keys if it is smaller.
+        the kernel's standard deviation, `kernel_std` times the scale, or that of the keys,
+        `extent` (d,), if it is smaller.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
-        unit = local_unit(spread * scale[:, None], extent)
+        unit = local_unit(kernel_std * scale[:, None], extent)
         if self.degree:
+            # A monomial of the ratio of the units converts the same monomial of coordinates.
             ratio = scale[:, None] / unit
             averages *= self.columns(ratio, ratio[:, :0]).T[:, None]
         gram = averages[:, 0][self.place].transpose(2, 0, 1)
@@ -132,9 +156,10 @@ class Basis:
         return Moments(gram, cross, unit)
 
     def shift(self, offset, unit):
-        """Return matrices (n, size, size) that turn terms about a centre into those elsewhere.
+        """Return matrices (n, P, P) that turn terms about a centre into terms about queries.
 
-        The new centres are at offsets (n, d) from the old one; the new unit is (d,) or (n, d).
+        Queries are at offsets (n, d) from the centre, in the unit of the old terms; coordinates
+        of the new terms are divided by `unit`, (d,) or (n, d).
         """
         n, d = offset.shape
         matrices = np.zeros((n, self.size, self.size))
@@ -143,7 +168,9 @@ class Basis:
             return matrices
         unit = np.broadcast_to(unit, (n, d))
         offset = offset / unit
-        # Each term is a lower one times (u / s - o) along an axis.
+        # A new term is a lower new one times (u / unit - offset) along an axis, for the old
+        # coordinate u. Lower terms consist of the first `n_lower` old terms, and an old term
+        # times u is the old term `raised`.
         n_lower = math.comb(d + self.degree - 1, d)
         for term, (lower, axis) in enumerate(self._lower[: self.size - 1], 1):
             terms, raised = matrices[:, lower, :n_lower], self.place[:n_lower, 1 + axis]
@@ -156,9 +183,15 @@ class Basis:
 def _products(degree, n_coordinates):
     """List the distinct products of two terms, such as 1, u, v, uu, uv, vv for 1, u and v.
 
-    Returns the exponents of each product; for every product but the constant, the position of
-    one of lower degree and the axis by which this is multiplied; and for each pair of terms the
-    position of their product.
+    Returns
+    -------
+    powers : array of shape (n_products, n_coordinates)
+        Exponents of each product.
+    lower : list of (int, int)
+        For each product but the constant, the position of a product of lower degree, and the
+        coordinate by which this is multiplied.
+    place : array of shape (n_terms, n_terms)
+        Position of the product of each pair of terms.
     """
     axes = range(n_coordinates)
     terms = [
@@ -166,35 +199,36 @@ def _products(degree, n_coordinates):
         for total in range(degree + 1)
         for combination in itertools.combinations_with_replacement(axes, total)
     ]
-    place = {}
+    # A term or product is a sorted tuple of axes: (0, 0, 1) is u u v.
+    position = {}
     for a, b in itertools.combinations_with_replacement(terms, 2):
-        place.setdefault(tuple(sorted(a + b)), len(place))
-    lower = [(place[product[1:]], product[0]) for product in place if product]
-    of_pairs = np.array([[place[tuple(sorted(a + b))] for b in terms] for a in terms])
-    powers = np.array([[product.count(axis) for axis in axes] for product in place])
-    return powers.reshape(len(place), n_coordinates), lower, of_pairs
+        position.setdefault(tuple(sorted(a + b)), len(position))
+    lower = [(position[product[1:]], product[0]) for product in position if product]
+    place = np.array([[position[tuple(sorted(a + b))] for b in terms] for a in terms])
+    powers = np.array([[product.count(axis) for axis in axes] for product in position])
+    return powers.reshape(len(position), n_coordinates), lower, place
 
 
 def extent_of(keys, weights):
-    """Return weighted standard deviations of keys; infinite if all keys are at one place."""
-    share = weights / weights.sum()
-    deviation = keys - share @ keys
-    extent = np.sqrt(share @ deviation**2)
+    """Return weighted standard deviations (d,) of keys; infinite if all keys are equal."""
+    normalized = weights / weights.sum()
+    centred = keys - normalized @ keys
+    extent = np.sqrt(normalized @ centred**2)
     return np.where(extent > 1 / MAX_DISTANCE, extent, np.inf)
 
 
-def local_unit(spread, extent):
-    """Return the unit of local coordinates: the kernel's std, or the extent (d,) if smaller.
+def local_unit(kernel_std, extent):
+    """Return the unit of local coordinates: the smaller one of two standard deviations.
 
-    `spread`, the kernel's standard deviation, is a number or (n, 1).
+    `kernel_std`, that of the kernel, is a number or (n, 1); `extent` (d,) is that of the keys.
     """
-    # A window is ill-conditioned if its rows spread less than it could hold, and not because it
-    # is wider than all data, where the polynomial is ordinary least squares.
-    return np.minimum(spread, extent)
+    # In this unit a window is ill-conditioned if its keys vary less than it could hold, but not
+    # because it is wider than all data, where the fit is ordinary least squares.
+    return np.minimum(kernel_std, extent)
 
 
 def refuse_far(keys):
-    """Raise ValueError where products of terms would overflow."""
+    """Raise ValueError if products of terms would overflow for some of the keys."""
     if 0 not in keys.shape and float(abs(keys).max()) > MAX_DISTANCE:
         raise ValueError(
             f"features divided by bandwidth reach {float(abs(keys).max()):g}, and their "
@@ -204,7 +238,10 @@ def refuse_far(keys):
 
 
 def refuse_signed(kernel, passed=None):
-    """Raise ValueError if a kernel, which was passed in some form, takes negative values."""
+    """Raise ValueError if a kernel takes negative values.
+
+    `passed` is what the user passed as kernel, for the message; None if it is `kernel`.
+    """
     if kernel.signed:
         passed = kernel if passed is None else passed
         raise ValueError(
@@ -216,23 +253,23 @@ def refuse_signed(kernel, passed=None):
 def solve(gram, cross):
     r"""Solve weighted least squares on centred terms, with a ridge if they are ill-conditioned.
 
-    `gram` holds :math:`E[\phi \phi^\top]` and `cross` :math:`E[\phi v^\top]` of the terms
-    :math:`\phi`, of which the first is 1, and the values :math:`v`. Let :math:`\mu` and
-    :math:`C` be the mean and the covariance of the other terms, and :math:`c` their covariance
-    with the values. Then :math:`\beta = (C + \rho I)^{-1} c`, where the ridge
-    :math:`\rho = \max(0, \tau - \lambda_{\min}(C))` lifts the smallest eigenvalue to a minimum
-    :math:`\tau`. The value at the centre is :math:`\bar v - r \mu^\top \beta`. With the squared
-    distance :math:`D = \mu^\top (C + \rho I)^{-1} \mu` and :math:`b^2`, 9 for each term, the
-    shrinkage :math:`r = \min(1, b / \sqrt D)` keeps it within :math:`b` standard deviations of
-    the values from their mean (by Cauchy and Schwarz).
+    `gram` has :math:`E[\phi \phi^\top]` and `cross` has :math:`E[\phi v^\top]`. Let :math:`\mu`
+    and :math:`C` be the mean and the covariance of the terms without the constant, and
+    :math:`c` their covariance with the values. Then :math:`\beta = (C + \rho I)^{-1} c`, where
+    the ridge :math:`\rho = \max(0, \tau - \lambda_{\min}(C))` lifts the smallest eigenvalue to
+    a minimum :math:`\tau`. The value at the centre is :math:`\bar v - r \mu^\top \beta`. Let
+    :math:`D = \mu^\top (C + \rho I)^{-1} \mu` be the squared distance, and :math:`b^2` 9 for
+    each term. The shrinkage :math:`r = \min(1, b / \sqrt D)` keeps the value within :math:`b`
+    standard deviations of the values from their mean (by Cauchy and Schwarz).
     """
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = _covariance(gram)
-    with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
-    ridge = ridge_of(covariance, _least_variance(gram))
+    covariance_with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
+    ridge = ridge_of(covariance, _min_variance(gram))
     diagonal = np.arange(covariance.shape[1])
     covariance[:, diagonal, diagonal] += ridge[:, None]
-    solved = _solve(covariance, np.concatenate([with_values, mean[:, :, None]], axis=2))
+    right_sides = np.concatenate([covariance_with_values, mean[:, :, None]], axis=2)
+    solved = _solve(covariance, right_sides)
     coefficients, solved_mean = solved[:, :, :-1], solved[:, :, -1]
     squared_distance = (solved_mean * mean).sum(axis=1)
     shrinkage = shrinkage_of(squared_distance, covariance.shape[1])
@@ -249,11 +286,11 @@ def solve(gram, cross):
     )
 
 
-def solve_vjp(solution, gram, cross, of_value, of_reach):
+def solve_vjp(solution, gram, cross, of_value, of_shrunk_distance):
     """Return derivatives along `gram` and `cross` from those along results of :func:`solve`.
 
-    The latter are those along the value (n, p), and along ``solved_mean @ mean`` (n,), by which
-    the leverage of a row at the query is larger.
+    `of_value` (n, p) are derivatives along the value, and `of_shrunk_distance` (n,) along the
+    squared distance times the shrinkage, ``solved_mean @ mean``, on which leverages depend.
     """
     mean, beta = solution.mean, solution.coefficients
     distance, shrinkage = solution.squared_distance, solution.shrinkage
@@ -261,15 +298,16 @@ def solve_vjp(solution, gram, cross, of_value, of_reach):
     if not mean.shape[1]:
         of_cross[:, 0] = of_value
         return of_gram, of_cross
-    # These lines go backwards through the value, shrinkage * distance, and the shrinkage.
-    of_shrinkage = of_reach * distance - np.vecdot(of_value, np.vecmat(mean, beta))
+    # These lines go backwards through the value, shrinkage * distance, and the shrinkage, whose
+    # derivative along the distance is -shrinkage / (2 distance) where it is below 1.
+    of_shrinkage = of_shrunk_distance * distance - np.vecdot(of_value, np.vecmat(mean, beta))
     slope = shrinkage / np.where(shrinkage < 1, 2 * distance, np.inf)
-    of_distance = of_reach * shrinkage - of_shrinkage * slope
+    of_distance = of_shrunk_distance * shrinkage - of_shrinkage * slope
     of_mean = -shrinkage[:, None] * np.matvec(beta, of_value)
     of_beta = -shrinkage[:, None, None] * mean[:, :, None] * of_value[:, None, :]
     # These go through beta = C^-1 c and the distance mean' C^-1 mean.
-    both = np.concatenate([of_beta, mean[:, :, None]], axis=2)
-    solved = _solve(solution.covariance, both)
+    right_sides = np.concatenate([of_beta, mean[:, :, None]], axis=2)
+    solved = _solve(solution.covariance, right_sides)
     of_c, solved_mean = solved[:, :, :-1], solved[:, :, -1]
     of_mean += 2 * of_distance[:, None] * solved_mean
     of_covariance = -of_c @ beta.swapaxes(1, 2)
@@ -277,7 +315,9 @@ def solve_vjp(solution, gram, cross, of_value, of_reach):
         solved_mean[:, :, None] * solved_mean[:, None, :]
     )
     (with_ridge,) = np.nonzero(solution.ridge > 0)
-    if len(with_ridge):  # the ridge falls as the smallest eigenvalue grows
+    if len(with_ridge):
+        # The ridge falls by what the smallest eigenvalue grows, whose derivative along the
+        # covariance is the outer product of its eigenvector.
         vector = np.linalg.eigh(solution.covariance[with_ridge])[1][:, :, 0]
         of_ridge = np.trace(of_covariance[with_ridge], axis1=1, axis2=2)
         outer = vector[:, :, None] * vector[:, None]
@@ -292,20 +332,25 @@ def solve_vjp(solution, gram, cross, of_value, of_reach):
 
 
 def shrinkage_of(squared_distance, n_terms):
-    """Return the shrinkage: the share of the way from the rows' mean to the query."""
+    """Return the shrinkage r = min(1, b / sqrt(D)) of :func:`solve` for squared distances D."""
     limit = _MAX_DEVIATIONS**2 * max(n_terms, 1)
     return (limit / squared_distance.clip(limit)) ** 0.5
 
 
 def local_fit(moments):
-    """Return values (n, p), slopes per bandwidth (n, p, d), ridges and distances (n,)."""
+    """Solve normal equations at queries for the fields of a local polynomial.
+
+    Returns values (n, p), slopes per bandwidth (n, p, d), ridges (n,) and squared distances
+    (n,).
+    """
     solution = solve(moments.gram, moments.cross)
-    linear = solution.coefficients[:, : moments.unit.shape[1]]
-    linear = linear / moments.unit[:, : linear.shape[1], None]  # degree 0 has no slopes
-    return solution.value, linear.swapaxes(1, 2), solution.ridge, solution.squared_distance
+    slopes = solution.coefficients[:, : moments.unit.shape[1]]
+    slopes = slopes / moments.unit[:, : slopes.shape[1], None]  # degree 0 has no slopes
+    return solution.value, slopes.swapaxes(1, 2), solution.ridge, solution.squared_distance
 
 
 def _covariance(gram):
+    """Return the covariance (n, P - 1, P - 1) of the terms without the constant."""
     mean = gram[:, 0, 1:]
     return gram[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
 
@@ -313,7 +358,7 @@ def _covariance(gram):
 def _solve(matrices, columns):
     """Solve positive definite systems (n, size, size) for columns (n, size, n_columns).
 
-    The solution is NaN where the matrix is.
+    The solution of a system that has NaN is NaN.
     """
     if matrices.shape[1] == 1:
         return columns / matrices
@@ -325,8 +370,11 @@ def _solve(matrices, columns):
 
 
 def _eliminate(matrices, columns):
-    """Solve n systems (size, size, n) for columns (size, n_columns, n) by elimination."""
-    # Determinants of large entries could overflow.
+    """Solve n systems (size, size, n) for columns (size, n_columns, n) by Gauss elimination.
+
+    Systems are positive definite, so no pivoting is needed.
+    """
+    # Cramer's rule is not used, since determinants of large entries could overflow.
     pivot = matrices[0, 0]
     if len(matrices) == 1:
         return columns / pivot
@@ -340,11 +388,11 @@ def _eliminate(matrices, columns):
     return np.concatenate([[first / pivot], solutions])
 
 
-def _least_variance(gram):
-    """Return the variance below which a direction counts as ill-conditioned, for each query."""
-    # The covariance of rows that are all far from the query has rounding errors like the
-    # squares of their distances, over which it is extrapolated. Beyond the square of the
-    # largest number all slopes are 0, and sums are still numbers.
+def _min_variance(gram):
+    """Return the variance (n,) below which a direction of the terms is ill-conditioned."""
+    # If all keys are far from the query, their covariance has rounding errors in proportion to
+    # their squared distances, and the fit is extrapolated over this distance. Beyond the square
+    # of the largest number all slopes are 0, and sums are still numbers.
     mean = gram[:, 0, 1:]
     largest = np.linalg.diagonal(gram).max(axis=1, initial=0.0)
     distance = np.abs(mean).max(axis=1, initial=0.0)
@@ -353,9 +401,9 @@ def _least_variance(gram):
 
 
 def ridge_of(covariance, min_variance):
-    """Return the addition to the diagonal (n,) that lifts eigenvalues to a minimum (n,).
+    """Return the ridge (n,) that lifts the eigenvalues of covariances to a minimum (n,).
 
-    It is NaN where the covariance is.
+    It is 0 if all eigenvalues are above the minimum, and NaN if the covariance is not finite.
     """
     size = covariance.shape[1]
     if size == 0:
@@ -366,24 +414,26 @@ def ridge_of(covariance, min_variance):
     ridge = np.zeros(len(min_variance))
     if len(rows):
         finite, is_finite = _replace_not_finite(covariance[rows], 1.0)
-        missing = min_variance[rows] - _smallest_eigenvalue(finite)
-        # Slightly more is added, against rounding in the factors.
-        ridge[rows] = np.where(is_finite, missing, np.nan).clip(0) * (1 + 1e-9)
+        shortfall = min_variance[rows] - _smallest_eigenvalue(finite)
+        # Slightly more is added, against rounding in the elimination.
+        ridge[rows] = np.where(is_finite, shortfall, np.nan).clip(0) * (1 + 1e-9)
     return ridge
 
 
 def _min_eigenvalue_above(covariance, limit):
-    """Return True where the smallest eigenvalue is above a limit (n,)."""
+    """Return True (n,) for matrices whose smallest eigenvalue is above a limit (n,)."""
     size = covariance.shape[1]
     if size > _MAX_TERMS_OF_PIVOTS:
         finite, is_finite = _replace_not_finite(covariance, 1.0)
-        # A factorisation takes a tenth of the time, but tells only whether all are above.
+        # A Cholesky factorization takes a tenth of the time of eigenvalues, but it only says
+        # whether the eigenvalues of all matrices are above.
         try:
             np.linalg.cholesky(finite - limit[:, None, None] * np.eye(size))
         except np.linalg.LinAlgError:
             return is_finite & (_smallest_eigenvalue(finite) > limit)
         return is_finite
-    # If the limit is subtracted from the diagonal, all pivots are still positive.
+    # If and only if the eigenvalues are above the limit, all pivots of the elimination stay
+    # positive when the limit is subtracted from the diagonal.
     is_above, reduced = np.isfinite(covariance).all(axis=(1, 2)), np.copy(covariance)
     diagonal = np.arange(size)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -397,13 +447,17 @@ def _min_eigenvalue_above(covariance, limit):
 
 
 def _replace_not_finite(matrices, fill):
-    """Replace matrices that are not finite by multiples of 1; return which are finite."""
+    """Replace matrices that are not finite by `fill` times the identity; say which are finite.
+
+    Returns matrices (n, size, size) and a mask (n,).
+    """
     is_finite = np.isfinite(matrices).all(axis=(1, 2))
     identity = fill * np.eye(matrices.shape[1])
     return np.where(is_finite[:, None, None], matrices, identity), is_finite
 
 
 def _smallest_eigenvalue(matrices):
+    """Return the smallest eigenvalue (n,) of symmetric matrices with two or more rows."""
     if matrices.shape[1] > 2:
         return np.linalg.eigvalsh(matrices)[:, 0]
     half = (matrices[:, 0, 0] - matrices[:, 1, 1]) / 2

@@ -1,4 +1,10 @@
-"""Sums over keys, from which averages, polynomials and densities are computed."""
+"""Sums over keys, from which averages, polynomials and densities are computed.
+
+`Sums` over parts of the keys, such as tiles, chunks or partitions, can be added. Each has a
+*shift*, the logarithm of a number that divides its sums, so that they neither overflow nor
+vanish; sums are brought to the larger shift before they are added. `Nearest` has the sums over
+the nearest keys, which replace those of a query without weights.
+"""
 
 from typing import Any, NamedTuple
 
@@ -10,19 +16,19 @@ EMPTY_POLICIES = ("nearest", "nan")
 
 
 class Nearest(NamedTuple):
-    """Sums over the keys that are nearest to each query, of one part of the keys."""
+    """Sums over the keys that are nearest to each query, in one part of the keys."""
 
-    distance: Any  # (n_queries,) inf where there is no key
-    rounding: Any  # (n_queries,) differences of distances that are no larger are rounding
+    distance: Any  # (n_queries,) to the nearest key; inf if there is no key
+    rounding: Any  # (n_queries,) smaller differences of distances are rounding: keys are tied
     sums: Any  # (1 + n_values, n_queries) sums of the weights, and of these times the values
 
     def put(self, rows, nearest) -> None:
-        """Replace the sums of some queries in place."""
+        """Replace the sums of the queries at `rows` in place."""
         for field, new in zip(self, nearest, strict=True):
             field[..., rows] = new
 
     def plus(self, nearest):
-        """Return sums over the nearest keys of both; those that are equally near are added."""
+        """Return sums over the nearest keys of two parts; tied keys of both are added."""
         distance = np.minimum(self.distance, nearest.distance)
         rounding = np.maximum(self.rounding, nearest.rounding)
         sums = sum(
@@ -93,23 +99,24 @@ class Sums(NamedTuple):
     def plus(self, sums):
         """Add sums over other keys; either may have no `nearest`."""
         shift = np.maximum(self.shift, sums.shift)
-        base = np.where(shift > -np.inf, shift, 0.0)
-        first, second = (np.exp(terms.shift - base) for terms in (self, sums))
+        finite_shift = np.where(shift > -np.inf, shift, 0.0)
+        factor, other_factor = (np.exp(terms.shift - finite_shift) for terms in (self, sums))
         nearest = self.nearest if sums.nearest is None else sums.nearest
         if self.nearest is not None and sums.nearest is not None:
             nearest = self.nearest.plus(sums.nearest)
-        error_bound = self.error_bound * first + sums.error_bound * second
-        return Sums(shift, self.sums * first + sums.sums * second, error_bound, nearest)
+        total = self.sums * factor + sums.sums * other_factor
+        error_bound = self.error_bound * factor + sums.error_bound * other_factor
+        return Sums(shift, total, error_bound, nearest)
 
     def times(self, log_factor):
-        """Return the sums for weights that are larger by a factor with this logarithm."""
+        """Return the sums for weights that are ``exp(log_factor)`` times as large."""
         nearest = self.nearest
         if nearest is not None:
             nearest = nearest._replace(sums=nearest.sums * np.exp(log_factor))
         return self._replace(shift=self.shift + log_factor, nearest=nearest)
 
     def put(self, rows, sums) -> None:
-        """Replace the sums of some queries in place."""
+        """Replace the sums of the queries at `rows` in place; `nearest` is not changed."""
         for field, new in zip(self[:3], sums[:3], strict=True):
             field[..., rows] = new
 
@@ -120,12 +127,12 @@ class Sums(NamedTuple):
 
     @property
     def is_accurate(self):
-        """True for each query whose sum of weights is accurate; it may be 0."""
+        """True for each query whose sum of weights is accurate; an exact sum may be 0."""
         return (self.error_bound == 0) | self.is_nonzero
 
     @property
     def log_total(self):
-        """Logarithm of the sum of the weights, or of its absolute value; -inf for none."""
+        """Logarithm of the absolute value of the sum of weights; -inf if no key has weight."""
         with np.errstate(divide="ignore"):
             log_total = self.shift + np.log(np.abs(self.sums[0, 0]))
         return np.where(self.shift == -np.inf, -np.inf, log_total)
@@ -142,7 +149,7 @@ class Sums(NamedTuple):
         -------
         averages : array of shape (n_queries, n_values)
         log_normalizers : array of shape (n_queries,)
-            Logarithm of the absolute sum of the weights; -inf where there is none.
+            Logarithm of the absolute sum of the weights; -inf for a query without weights.
 
         Raises
         ------
@@ -155,22 +162,31 @@ class Sums(NamedTuple):
             return (sums[1:] / sums[0]).T, self.log_total
 
     def fall_back(self, empty="nearest"):
-        """Replace sums of no weight by those over the nearest keys, or by NaN.
+        """Replace sums of queries without weights by those over the nearest keys, or by NaN.
 
-        Their shift is then -inf. Powers of distances are 0, so a polynomial is the average.
+        Their shift becomes -inf. All powers of distances become 0, so that a polynomial is the
+        average of the nearest keys.
         """
-        (lost,) = np.nonzero(~self.is_nonzero)
-        if not len(lost):
+        (empty_rows,) = np.nonzero(~self.is_nonzero)
+        if not len(empty_rows):
             return self
         shift, sums = self.shift.copy(), self.sums.copy()
-        shift[lost], sums[..., lost] = -np.inf, np.nan
+        shift[empty_rows], sums[..., empty_rows] = -np.inf, np.nan
         if empty == "nearest":
             if self.nearest is None:
                 raise ValueError(
                     "empty='nearest' needs sums that were made with it: pass the same value to "
                     "attention_sums and to average."
                 )
-            lost = lost[self.nearest.sums[0, lost] > 0]
-            sums[..., lost] = 0.0
-            sums[0][:, lost] = self.nearest.sums[:, lost]
+            # Sums remain NaN for a query that leaves out all keys.
+            filled_rows = empty_rows[self.nearest.sums[0, empty_rows] > 0]
+            sums[..., filled_rows] = 0.0
+            sums[0][:, filled_rows] = self.nearest.sums[:, filled_rows]
         return self._replace(shift=shift, sums=sums)
+
+
+def require_sums(sums):
+    """Return sums over all keys; raise ValueError if they are None, since no key has weight."""
+    if sums is None:
+        raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
+    return sums

@@ -1,4 +1,19 @@
-"""Matrices of the weights of keys at queries: hat matrices, derivatives, heaviest keys."""
+r"""Matrices of the weights of keys at queries: hat matrices, derivatives, heaviest keys.
+
+For n queries q and m keys :math:`k_i` with values :math:`v_i`:
+
+* *weights* :math:`p_i(q)` (n, m) are the kernel's weights divided by their sum;
+* *effects* :math:`l_i(q)` (n, m) are rows of the smoother (hat) matrix: the fit of a local
+  polynomial is :math:`\hat m = \sum_i l_i v_i`. For degree 0 they are the weights;
+* *gradients* are the derivatives of :math:`\sum_i p_i v_i` in q.
+
+About q, the polynomial has terms :math:`\phi_i` (without the constant) at key i, with weighted
+mean :math:`\mu` and covariance C over the keys; :math:`D = \mu^\top C^{-1} \mu` is the *squared
+distance* of q from the keys, and r the shrinkage of far extrapolations (`_solve.py`).
+
+All matrices are dense, in float64: time and memory are O(n m). Work is divided into blocks of
+queries, whose temporary tables are small.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,8 +58,8 @@ from ._sums import EMPTY_POLICIES
 _MIN_SHARE_OF_OTHERS = 1e-7
 # Rounding must not push a quantile to the next value.
 _SLACK = 1e-12
-# Remedy for a matrix that does not fit into memory.
-_IN_BLOCKS = "pass some queries at a time"
+# Remedy, in error messages, for a matrix that does not fit into memory.
+_REMEDY = "pass some queries at a time"
 
 
 def attention_weights(
@@ -98,61 +113,63 @@ def attention_weights(
         leave_one_out=leave_one_out,
     )
     n_queries, n_keys = len(problem.queries), len(problem.keys)
-    check_memory("a weight for every query and key", (n_queries, len(keys)), _IN_BLOCKS)
+    check_memory("a weight for every query and key", (n_queries, len(keys)), _REMEDY)
     weights = np.empty((n_queries, n_keys))
 
     def fill(rows):
-        weights[rows] = normalized(problem.take(rows), empty)
+        weights[rows] = normalized_weights(problem.take(rows), empty)
 
     row_blocks = blocks_of_queries(n_queries, n_keys)
     # A user's own function may not be safe in threads.
     map_on_threads(fill, row_blocks, parallel=problem.kernel.signed is not None)
     if positions is not None:
-        weights = _with_others(weights, positions, len(keys), 0.0)
+        weights = _for_all_keys(weights, positions, len(keys), 0.0)
     (weights,) = as_passed([problem.result(weights)], queries, keys)
     return weights
 
 
-def normalized(problem, empty):
-    """Divide the weights (n, m) by their sum; where it is 0, return those of the policy."""
-    weights, lost = shares(problem)
-    lost = np.flatnonzero(lost)
-    if len(lost):
-        weights[lost] = np.nan
+def normalized_weights(problem, empty):
+    """Return weights (n, m) divided by their sum, or of the policy `empty` where this is 0."""
+    weights, is_empty = kernel_weights(problem)
+    empty_rows = np.flatnonzero(is_empty)
+    if len(empty_rows):
+        weights[empty_rows] = np.nan
         if empty == "nearest":
-            problem = problem.take(lost)
+            problem = problem.take(empty_rows)
             compared = (x[:, problem.columns] for x in (problem.queries, problem.keys))
             _, is_nearest = nearest_by_pairs(*compared, problem.left_out, problem.rounding)
             nearest_weights = is_nearest * problem.weights
             with np.errstate(invalid="ignore"):
                 total = nearest_weights.sum(axis=1, keepdims=True)
-                weights[lost] = nearest_weights / total
+                weights[empty_rows] = nearest_weights / total
     return weights
 
 
-def shares(problem):
-    """Return the weights (n, m) divided by their sum, and a mask of rows without any weight."""
+def kernel_weights(problem):
+    """Return weights (n, m) divided by their sum, and True (n,) for queries whose sum is 0.
+
+    Such a query has weights 0.
+    """
     rows, keys = np.arange(len(problem.queries)), np.arange(len(problem.keys))
-    width = np.ones(len(rows)) if problem.query_scale is None else problem.query_scale
+    scales = np.ones(len(rows)) if problem.query_scale is None else problem.query_scale
     all_keys = slice(0, len(keys))
     if not len(rows):
         return np.zeros((0, len(keys))), np.zeros(0, dtype=bool)
     # About the middle of queries that are close together, a product of matrices is accurate.
-    places = problem.queries[:, problem.kernel.numeric_columns(problem.queries.shape[1])]
-    middle = places.mean(axis=0)
-    is_near = np.abs(places - middle).max(initial=0.0) <= MAX_WIDTH[0] * width.min()
-    is_product = is_near and in_logarithms(problem.kernel) and problem.kernel.stationary
-    about = middle if is_product else None
-    table = comparison(problem, rows, keys, width, about)(all_keys)
+    numbers = problem.queries[:, problem.kernel.numeric_columns(problem.queries.shape[1])]
+    middle = numbers.mean(axis=0)
+    is_narrow = np.abs(numbers - middle).max(initial=0.0) <= MAX_WIDTH[0] * scales.min()
+    is_product = is_narrow and in_logarithms(problem.kernel) and problem.kernel.stationary
+    table_of = comparison(problem, rows, keys, scales, middle if is_product else None)
     left_out = left_out_pairs(problem, rows, keys)(all_keys)
-    weights, _, error_bound = shifted_weights(problem, table, left_out)
-    # Weights that are negligible beside the largest one count as 0.
+    weights, _, error_bound = shifted_weights(problem, table_of(all_keys), left_out)
+    # Weights that are negligible relative to the largest one count as 0.
     size = np.abs(weights)
     weights[size <= LEAST * size.max(axis=1, keepdims=True)] = 0.0
     total = weights.sum(axis=1)
-    lost = ~(np.abs(total) > error_bound)
-    weights[lost] = 0.0
-    return weights / np.where(lost, 1.0, total)[:, None], lost
+    is_empty = ~(np.abs(total) > error_bound)
+    weights[is_empty] = 0.0
+    return weights / np.where(is_empty, 1.0, total)[:, None], is_empty
 
 
 class LocalRows(NamedTuple):
@@ -169,7 +186,8 @@ class LocalRows(NamedTuple):
     effects : ndarray of shape (n_queries, n_keys)
         The effective weights: the fits are ``effects @ values``.
     squared_distance : ndarray of shape (n_queries,)
-        Of the query from the rows, as that of :class:`~sklearn_attention.attention.LocalFit`.
+        Squared Mahalanobis distance of the query from the rows, as that of
+        :class:`~sklearn_attention.attention.LocalFit`.
     left_out : ndarray of shape (n_queries, n_keys, n_values)
         The fit at the query without that key; None without ``without_each``.
     left_out_distance : ndarray of shape (n_queries, n_keys)
@@ -212,7 +230,7 @@ def local_rows(
     degree : {0, 1, 2, 3}, default=0
         Degree of the polynomials; 0 is the weighted average.
     without_each : bool, default=True
-        Whether to compute what keys left out change, which takes most of the time where windows
+        Whether to compute the fits without each key, which takes most of the time if windows
         are narrow.
 
     Returns
@@ -220,13 +238,12 @@ def local_rows(
     rows : LocalRows
         Arrays, in float64.
 
-    Notes
-    -----
-    Leaving a key out of a least-squares fit changes it by a rank-one update: with the
-    residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
+    Notes ----- Leaving a key out of a least-squares fit changes it by a rank-one update: with
+    the residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
     its effective weight :math:`l_i`, the fit without it is
-    :math:`\hat m - l_i e_i / (1 - s_i)`, unless the polynomial is not read at the query
-    (:func:`attend_local`). Its distance from the rows then follows by such an update as well.
+    :math:`\hat m - l_i e_i / (1 - s_i)`, unless the query is so far from the rows that the fit
+    is shrunk (:func:`attend_local`). The squared distance without the key follows by such an
+    update as well.
 
     Examples
     --------
@@ -251,112 +268,155 @@ def local_rows(
     # These are weights and effects, and for each value the residuals, which are temporary, and
     # the fits without each key.
     shape = len(problem.queries), len(keys), 2 + 2 * problem.values.shape[1]
-    check_memory("what every key does to the fit at every query", shape, _IN_BLOCKS)
+    check_memory("what every key does to the fit at every query", shape, _REMEDY)
     if degree:
         refuse_signed(problem.kernel)
     columns = problem.kernel.numeric_columns(problem.keys.shape[1])
-    n_queries = len(problem.queries)
     basis = Basis(degree, len(columns), len(problem.keys))
     extent = extent_of(problem.keys[:, columns], problem.weights)
-    max_rows = max(1, ROWS_AT_ONCE // len(problem.keys))
-    max_width = MAX_WIDTH[degree] if degree else np.inf
-    # Sums about a middle lose digits if it is many units of the narrowest window away.
-    scale = 1.0 if problem.query_scale is None else problem.query_scale.min(initial=1.0)
-    with np.errstate(over="ignore"):
-        places = problem.queries[:, columns] / np.minimum(scale, extent)
-    groups = split(places, np.arange(n_queries), max_rows=max_rows, max_width=max_width)
+    groups = _groups_of_queries(problem, degree, columns, extent)
 
     def compute(rows):
-        return _rows(problem.take(rows), basis, columns, extent, empty, without_each)
+        return _rows_of_group(problem.take(rows), basis, columns, extent, empty, without_each)
 
     parallel = problem.n_pairs > FEW_PAIRS and problem.kernel.signed is not None
     fields_of_groups = map_on_threads(compute, groups or [np.arange(0)], parallel=parallel)
     order = np.argsort(np.concatenate(groups)) if groups else slice(None)
     fields = (np.concatenate(field)[order] for field in zip(*fields_of_groups, strict=True))
-    fitted, *matrices, distance, left_out, left_out_distance = fields
+    fitted, weights, effects, distance, left_out, left_out_distance = fields
     fitted, left_out = fitted + problem.value_center, left_out + problem.value_center
-    if positions is not None:
-        # Keys without weight do nothing: the fit without them is the fit.
-        matrices = [_with_others(field, positions, len(keys), 0.0) for field in matrices]
-        if without_each:
-            left_out = _with_others(left_out, positions, len(keys), fitted[:, None])
-            left_out_distance = _with_others(
-                left_out_distance, positions, len(keys), distance[:, None]
-            )
     if not without_each:
         left_out = left_out_distance = None
-    return LocalRows(fitted, *matrices, distance, left_out, left_out_distance)
+    local = LocalRows(fitted, weights, effects, distance, left_out, left_out_distance)
+    return local if positions is None else _with_weightless_keys(local, positions, len(keys))
 
 
-def _rows(problem, basis, columns, extent, empty, without_each):
+def _with_weightless_keys(local, positions, n_keys):
+    """Return `LocalRows` of all keys, from those of the keys at `positions`.
+
+    The other keys have no weight: their effects are 0, and the fit without them is the fit.
+    """
+
+    def expand(field, fill):
+        return None if field is None else _for_all_keys(field, positions, n_keys, fill)
+
+    fitted, distance = local.values, local.squared_distance
+    left_out = expand(local.left_out, fitted[:, None])
+    left_out_distance = expand(local.left_out_distance, distance[:, None])
+    weights, effects = expand(local.weights, 0.0), expand(local.effects, 0.0)
+    return LocalRows(fitted, weights, effects, distance, left_out, left_out_distance)
+
+
+def _groups_of_queries(problem, degree, columns, extent):
+    """Divide the queries into groups of neighbours; return arrays of their rows.
+
+    Sums about the middle of a group lose digits if a query is many units of the narrowest
+    window away. Tables of a group and all keys have `ROWS_AT_ONCE` numbers at most.
+    """
+    max_rows = max(1, ROWS_AT_ONCE // len(problem.keys))
+    max_width = MAX_WIDTH[degree] if degree else np.inf
+    scale = 1.0 if problem.query_scale is None else problem.query_scale.min(initial=1.0)
+    with np.errstate(over="ignore"):
+        points = problem.queries[:, columns] / np.minimum(scale, extent)
+    rows = np.arange(len(problem.queries))
+    return split(points, rows, max_rows=max_rows, max_width=max_width)
+
+
+def _rows_of_group(problem, basis, columns, extent, empty, without_each):
     """Return the fields of `LocalRows` for queries that are close together.
 
-    The last two are computed only if `without_each`.
+    The last two, the fits and distances without each key, are computed only if `without_each`;
+    otherwise they are those with all keys. `columns` are the numeric columns, and `extent`
+    (n_columns,) has the standard deviations of the keys.
     """
+    # Shapes: b queries, m keys, p values, P terms of the polynomial, the constant included.
     values, keys = problem.values, problem.keys[:, columns]
     queries = problem.queries[:, columns]
-    weights = normalized(problem, empty)
+    weights = normalized_weights(problem, empty)
+    # 1. Moments are computed about the middle of the queries by a product of matrices, and
+    # moved to each query.
     middle = queries.sum(axis=0) / max(len(queries), 1)
     products = basis.columns(keys - middle, values)
-    terms = products[:, : basis.size]
-    width, scale = problem.kernel.spread, problem.query_scale
-    unit = local_unit(width if scale is None else width * scale[:, None], extent)
-    about = basis.shift(queries - middle, unit)
+    terms = products[:, : basis.size]  # (m, P) about the middle
+    kernel_std, query_scale = problem.kernel.spread, problem.query_scale
+    unit = local_unit(
+        kernel_std if query_scale is None else kernel_std * query_scale[:, None], extent
+    )
+    shift = basis.shift(queries - middle, unit)
     gram, cross = basis.moments(weights @ products)
-    gram, cross = about @ gram @ about.swapaxes(1, 2), about @ cross
+    gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
     solution = solve(gram, cross)
-    # From terms about the middle to those about each query, less their mean there.
-    about = about[:, 1:].copy()  # (b, P - 1, P)
-    about[:, :, 0] -= solution.mean
-    pull = (solution.solved_mean[:, None] @ about)[:, 0] @ terms.T  # (b, m)
+    # 2. The effects are l_i = p_i (1 - r mu' C^-1 (phi_i - mu)). The matrix `to_centred` turns
+    # terms about the middle into phi_i - mu about each query.
+    to_centred = shift[:, 1:].copy()  # (b, P - 1, P)
+    to_centred[:, :, 0] -= solution.mean
+    slope_effects = (solution.solved_mean[:, None] @ to_centred)[:, 0] @ terms.T  # (b, m)
     distance = solution.squared_distance
-    fields = solution.value, weights, weights * (1 - pull), distance
+    fields = solution.value, weights, weights * (1 - slope_effects), distance
     if not without_each:
         return *fields, solution.value, distance
-    slope = (solution.coefficients.swapaxes(1, 2) @ about) @ terms.T  # (b, p, m)
-    residuals = values - cross[:, :1] - slope.swapaxes(1, 2)
-    form = about.swapaxes(1, 2) @ np.linalg.solve(solution.covariance, about)  # (b, P, P)
-    form = basis.of_products(form) @ products[:, : basis.n_powers].T
-    inverse_leverage = 1 - weights * (1 + form)
-    is_heaviest = inverse_leverage < _MIN_SHARE_OF_OTHERS
-    inverse_leverage = np.where(is_heaviest, 1.0, inverse_leverage)
+    # 3. Key i has the residual e_i = v_i - mean - beta' (phi_i - mu), and in the fit at the
+    # query the leverage s_i = p_i (1 + (phi_i - mu)' C^-1 (phi_i - mu)).
+    slopes = (solution.coefficients.swapaxes(1, 2) @ to_centred) @ terms.T  # (b, p, m)
+    residuals = values - cross[:, :1] - slopes.swapaxes(1, 2)
+    forms = to_centred.swapaxes(1, 2) @ np.linalg.solve(solution.covariance, to_centred)
+    key_distance = basis.of_products(forms) @ products[:, : basis.n_powers].T  # (b, m)
+    one_minus_leverage = 1 - weights * (1 + key_distance)
+    # 4. A key is left out by an update, or by a new fit if it outweighs all others together.
+    is_heaviest = one_minus_leverage < _MIN_SHARE_OF_OTHERS
+    one_minus_leverage = np.where(is_heaviest, 1.0, one_minus_leverage)
     left_out, distance = _left_out(
-        solution, cross[:, 0], weights, pull, inverse_leverage, values, residuals
+        solution, cross[:, 0], weights, slope_effects, one_minus_leverage, values, residuals
     )
     for query, key in np.argwhere(is_heaviest):
-        at_query = problem.take([query])
-        fit = _without(at_query, basis.degree, key, empty)
+        fit = _fit_without(problem.take([query]), basis.degree, key, empty)
         left_out[query, key], distance[query, key] = fit
     return *fields, left_out, distance
 
 
-def _left_out(solution, average, weights, pull, inverse_leverage, values, residuals):
-    """Return fits (b, m, p) and distances (b, m) without each key, by updates of rank one."""
+def _left_out(solution, average, weights, slope_effects, one_minus_leverage, values, residuals):
+    """Return fits (b, m, p) and squared distances (b, m) without each key.
+
+    Leaving a key out is an update of rank one of the Gram matrix (Sherman and Morrison).
+    `average` (b, p) are the weighted averages of the values; the other arguments are named as
+    in `_rows_of_group`.
+    """
     shrinkage = solution.shrinkage[:, None]
-    # These are the polynomial at the query without shrinkage, and its effects of the keys.
+    # These are the polynomial at the query, and its effects divided by the weights, both as if
+    # the shrinkage were 1.
     polynomial = average + (solution.value - average) / shrinkage
-    ratio = 1 - pull / shrinkage
-    change = (weights * ratio / inverse_leverage)[:, :, None] * residuals
-    without = polynomial[:, None] - change
-    odds = 1 + solution.squared_distance[:, None] + weights * ratio**2 / inverse_leverage
-    distance = (1 - weights) * odds - 1
+    relative_effects = 1 - slope_effects / shrinkage
+    # Without key i the polynomial changes by -l_i e_i / (1 - s_i).
+    change = (weights * relative_effects / one_minus_leverage)[:, :, None] * residuals
+    polynomial_without = polynomial[:, None] - change
+    # The first entry of the inverse Gram matrix is (1 + D) / W for weights that sum to W: to 1
+    # with all keys, and to 1 - p_i without key i.
+    update = weights * relative_effects**2 / one_minus_leverage
+    inverse_gram = 1 + solution.squared_distance[:, None] + update
+    distance = (1 - weights) * inverse_gram - 1
+    # Then the fit is shrunk towards the average without the key.
     shrinkage = shrinkage_of(distance, solution.solved_mean.shape[1])[:, :, None]
-    odds_of_key = weights / (1 - weights).clip(_MIN_SHARE_OF_OTHERS)
-    averages = average[:, None] + odds_of_key[:, :, None] * (average[:, None] - values)
-    return without - (1 - shrinkage) * (without - averages), distance
+    odds = weights / (1 - weights).clip(_MIN_SHARE_OF_OTHERS)
+    averages_without = average[:, None] + odds[:, :, None] * (average[:, None] - values)
+    to_average = polynomial_without - averages_without
+    return polynomial_without - (1 - shrinkage) * to_average, distance
 
 
-def _without(problem, degree, key, empty):
-    """Return fit and distance at a query without a key that outweighs all others together."""
+def _fit_without(problem, degree, key, empty):
+    """Fit at the only query of a problem without one key; return fit and squared distance."""
     problem = replace(problem, left_out=key_ranges(np.array([key])))
     reduction = Reduction(problem, degree, empty=empty, algorithm="dense")
-    ((_, ((_, _, moments),)),) = reduction.each(np.ones(1))
-    solution = solve(*moments[:2])
+    ((_, row_blocks),) = reduction.each(np.ones(1))
+    ((_, _, moments),) = row_blocks
+    solution = solve(moments.gram, moments.cross)
     return solution.value[0], solution.squared_distance[0]
 
 
-def _with_others(field, positions, n_keys, fill):
-    """Return a field of keys at some positions for all keys, with a fill for the others."""
+def _for_all_keys(field, positions, n_keys, fill):
+    """Return a field (n, n_positions, ...) for all keys, (n, n_keys, ...).
+
+    Keys that are not at the positions have the number, or the array (n, 1, ...), `fill`.
+    """
     shape = (field.shape[0], n_keys, *field.shape[2:])
     of_all_keys = np.zeros(shape) + fill
     of_all_keys[:, positions] = field
@@ -409,8 +469,8 @@ def attend_gradient(
 
     Notes
     -----
-    Computed in float64 whatever the precision of the inputs, in blocks of queries. Kernels
-    of the distance need one pass over the pairs for each feature; others are
+    Gradients are computed in float64, whatever the precision of the inputs, in blocks of
+    queries. Kernels of the distance need one pass over the pairs for each feature; others are
     differentiated by torch, once for each column of values.
 
     The derivative is 0 where a query has no weights, since the result there is constant
@@ -441,7 +501,7 @@ def attend_gradient(
     columns = problem.kernel.numeric_columns(n_features)
     kernel = problem.kernel
     is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
-    gradients_of = _by_distance if is_radial else _by_torch
+    gradients_of = _by_distance if is_radial else _by_torch  # both (n, p, n_columns)
     gradients = np.zeros((n_queries, n_values, n_features))
     unit = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
 
@@ -458,13 +518,14 @@ def attend_gradient(
 
 
 def _by_distance(problem, columns):
-    """Compute gradients by the kernel's slope along the squared distance, for each feature."""
+    """Compute gradients (n, p, n_columns) by the kernel's slope along the squared distance."""
     values, x, y = problem.values, problem.queries, problem.keys
-    form, (weights, _) = problem.kernel.radial_form(x.shape[1]), shares(problem)
+    form, (weights, _) = problem.kernel.radial_form(x.shape[1]), kernel_weights(problem)
     slope = 2 * form.kernel.log_slope(form.squared(x, y))
     slope[weights == 0] = 0.0
     gradients = np.empty((len(x), values.shape[1], len(columns)))
     for position, column in enumerate(columns):
+        # This is the derivative (n, m) of the log-kernel along one feature of the query.
         change = slope * np.subtract.outer(x[:, column], y[:, column])
         # What all log-weights have in common cancels in the average. It is subtracted here
         # since the difference is tiny for a query far from all keys.
@@ -474,21 +535,23 @@ def _by_distance(problem, columns):
 
 
 def _by_torch(problem, columns):
-    """Compute gradients through the kernel itself, one column of values at a time."""
+    """Compute gradients (n, p, n_columns) through the kernel itself, value by value."""
     kernel, values, logs = problem.kernel, problem.values, in_logarithms(problem.kernel)
     compare = kernel.log if logs else kernel
-    table, pull = kernel_and_vjp(compare, problem.queries, problem.keys, columns)
-    weights, lost = shares(problem)
+    table, table_vjp = kernel_and_vjp(compare, problem.queries, problem.keys, columns)
+    weights, is_empty = kernel_weights(problem)
+    # An average changes by factor * (v - average) times the change of the table.
     factor = weights
-    if not logs:  # the derivative is the table's own, not that of its logarithm
+    if not logs:  # the table has the kernel, not its logarithm
         total = (problem.weights * table).sum(axis=1)
         # The inverse of a tiny sum may be infinite; the average then counts as constant.
         with np.errstate(over="ignore", divide="ignore"):
             inverse = 1 / total
-        factor = problem.weights * np.where(lost | np.isinf(inverse), 0.0, inverse)[:, None]
+        inverse = np.where(is_empty | np.isinf(inverse), 0.0, inverse)
+        factor = problem.weights * inverse[:, None]
     averages = weights @ values
     gradients = [
-        pull(factor * (column - average[:, None]))[0]
+        table_vjp(factor * (column - average[:, None]))[0]
         for column, average in zip(values.T, averages.T, strict=True)
     ]
     if not gradients:
@@ -520,28 +583,31 @@ class Explanation(NamedTuple):
 
 
 def heaviest(weights_of, X, n_keys, k):
-    """Return positions (n_queries, k) and weights of the k heaviest keys of every query.
+    """Return positions and weights, (n_queries, k) each, of every query's k heaviest keys.
 
-    ``weights_of(X[rows])`` returns the weights of some queries, (n_rows, n_keys).
+    Keys are ordered by the absolute value of their weights, the heaviest first. The function
+    ``weights_of(X[rows])`` returns the weights of a block of queries, (n_rows, n_keys).
     """
     k = min(check_positive("k", k, integer=True), n_keys)
     indices, weights = [], []
     for rows in blocks_of_queries(len(X), n_keys):
         block = weights_of(X[rows])
         size = np.abs(block)
-        # Of equal weights the first ones are taken.
-        top = np.sort(np.argpartition(-size, k - 1, axis=1)[:, :k], axis=1)
-        order = np.argsort(-np.take_along_axis(size, top, axis=1), axis=1, kind="stable")
-        top = np.take_along_axis(top, order, axis=1)
-        indices.append(top)
-        weights.append(np.take_along_axis(block, top, axis=1))
+        # Keys of equal weight are in the order of their positions.
+        heaviest_keys = np.sort(np.argpartition(-size, k - 1, axis=1)[:, :k], axis=1)
+        heaviest_size = np.take_along_axis(size, heaviest_keys, axis=1)
+        order = np.argsort(-heaviest_size, axis=1, kind="stable")
+        heaviest_keys = np.take_along_axis(heaviest_keys, order, axis=1)
+        indices.append(heaviest_keys)
+        weights.append(np.take_along_axis(block, heaviest_keys, axis=1))
     return np.concatenate(indices), np.concatenate(weights)
 
 
 def explained(X, explanation, labels):
-    """Return an explanation of queries; as a frame with labels of rows if X is a frame.
+    """Return an :class:`Explanation` of the queries X, as a long-format frame if X is a frame.
 
-    `labels` are those of the keys, None if these are known by their positions.
+    The frame has a row for each query and key, with the labels of both, the weight, and the
+    key's values. `labels` are those of the keys; None to show their positions.
     """
     frame = narwhals_frame(X)
     if frame is None:
@@ -560,15 +626,16 @@ def explained(X, explanation, labels):
 
 
 def weighted_quantiles(values, weights, quantiles):
-    """Find the smallest values whose weights up to there reach each quantile.
+    """Return the smallest values at which the cumulative weight reaches each quantile.
 
     `values` are (n_values,), `weights` (n_queries, n_values) are not negative, and rows sum to
-    1. Returns (n_queries, n_quantiles).
+    1. `quantiles` (n_quantiles,) are in [0, 1]. The result is (n_queries, n_quantiles).
     """
     order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights.T[order], axis=0)
-    needed = np.asarray(quantiles) * reached[-1:].T * (1 - _SLACK)
+    cumulative = np.cumsum(weights.T[order], axis=0)
+    levels = np.asarray(quantiles) * cumulative[-1:].T * (1 - _SLACK)
     first = [
-        np.searchsorted(sums, levels) for sums, levels in zip(reached.T, needed, strict=True)
+        np.searchsorted(weights_up_to, query_levels)
+        for weights_up_to, query_levels in zip(cumulative.T, levels, strict=True)
     ]
-    return values[order][np.reshape(first, needed.shape).astype(np.int64)]
+    return values[order][np.reshape(first, levels.shape).astype(np.int64)]

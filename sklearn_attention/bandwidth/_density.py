@@ -63,7 +63,7 @@ class _LogSums:
             rows[:, columns.categorical].astype(np.intp),
             kernel,
             np.tile(weights, n_images),
-            images=n_images,
+            n_images=n_images,
         )
 
     def __call__(self, bandwidth, eval_gradient):

@@ -279,8 +279,8 @@ class FittedSmoother:
         """
         size = Basis(self.degree, len(self.columns.numeric)).size
         windows, points = Windows(self.keys, self.values_2d, self.row_weights, size), None
-        if windows.repeat:
-            points = self.take(windows.first)
+        if windows.has_repeats:
+            points = self.take(windows.first_rows)
             points = points.replace(values=points.keys[:, :0], key_weights=None)
         return windows, points
 

@@ -82,7 +82,7 @@ def test_where_the_private_operator_is_gone(monkeypatch):
             raise AttributeError(name)
 
     monkeypatch.setattr(torch.ops, "aten", NoOperators())
-    monkeypatch.setattr(_reduce, "_REPAYS", 0)
+    monkeypatch.setattr(_reduce, "_MIN_FUSED_PAIRS", 0)
     for ours, theirs in zip(attend(X, X, y, leave_one_out=True), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
 
@@ -108,7 +108,7 @@ def test_the_fastest_accurate_way_is_taken(monkeypatch, kernel, bandwidth, repay
 
     monkeypatch.setattr(_dense, "shifted_weights", spy)
     monkeypatch.setattr(_fused, "fused_sums", lambda p: taken.append("fused") or fused(p))
-    monkeypatch.setattr(_reduce, "_REPAYS", repays)
+    monkeypatch.setattr(_reduce, "_MIN_FUSED_PAIRS", repays)
     problem = make_problem(kernel, bandwidth, leave_one_out=True)
     sums = _reduce.Reduction(problem).sums(np.arange(N))
     assert list(dict.fromkeys(taken)) == expected

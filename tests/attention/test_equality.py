@@ -27,10 +27,10 @@ def way(request, monkeypatch):
     """However few the pairs are, every way of summing them is taken."""
     if request.param == "trees":
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
+        monkeypatch.setattr(_near_keys.NearKeys, "saves_time", lambda *_: True)
         monkeypatch.setattr(_near_keys, "_LEAF", 2)
     if request.param == "fused":
-        monkeypatch.setattr(_reduce, "_REPAYS", 0)
+        monkeypatch.setattr(_reduce, "_MIN_FUSED_PAIRS", 0)
     if request.param == "small tiles":
         for name, size in {"IN_CACHE": 64, "FEW_PAIRS": 0}.items():
             monkeypatch.setattr(_dense, name, size)

@@ -139,13 +139,13 @@ def test_blocks_and_threads_bound_the_memory_and_change_nothing(kernel, monkeypa
     queries, keys, values = make_data(n_queries=50)
     expected = attend_gradient(queries, keys, values, kernel)
     sizes = []
-    shares = _tables.shares
+    kernel_weights = _tables.kernel_weights
 
     def spy(problem):
         sizes.append(problem.n_pairs)
-        return shares(problem)
+        return kernel_weights(problem)
 
-    monkeypatch.setattr(_tables, "shares", spy)
+    monkeypatch.setattr(_tables, "kernel_weights", spy)
     monkeypatch.setattr(_tables, "IN_CACHE", 300)
     monkeypatch.setattr(_tables, "FEW_PAIRS", 0)
     with threadpool_limits(3):

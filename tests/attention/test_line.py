@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.attention._algorithms import _line
-from sklearn_attention.attention._algorithms._line import Line, serves
+from sklearn_attention.attention._algorithms._line import Line, serves_line
 from sklearn_attention.attention._read import key_ranges
 from sklearn_attention.kernels._base import as_kernel
 
@@ -54,7 +54,7 @@ def test_equals_sums_over_all_pairs(name, place, leave_out, monkeypatch):
         for line in lines:
             assert_alike(line.sums(queries, scale, left_out), shift, expected, line.degree)
             with monkeypatch.context() as patch:
-                patch.setattr(_line.Line, "_pairs_are_few", lambda *_: False)
+                patch.setattr(_line.Line, "_pairs_are_faster", lambda *_: False)
                 sums = line.sums(queries, scale, left_out)
                 assert_alike(sums, shift, expected, line.degree)
 
@@ -81,6 +81,6 @@ def assert_alike(found, shift, expected, degree):
 
 
 def test_kernels_with_heavy_tails_are_not_served():
-    assert not serves(as_kernel("rational_quadratic"))
-    assert not serves(as_kernel("periodic"))
-    assert all(serves(as_kernel(name)) for name in KERNELS)
+    assert not serves_line(as_kernel("rational_quadratic"))
+    assert not serves_line(as_kernel("periodic"))
+    assert all(serves_line(as_kernel(name)) for name in KERNELS)

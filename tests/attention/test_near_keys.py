@@ -12,7 +12,7 @@ from sklearn_attention.attention._reduce import Reduction
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel
 from sklearn_attention.kernels._base import as_kernel
 
-N, PAY = 240, NearKeys.pay
+N, SAVES_TIME = 240, NearKeys.saves_time
 PLACES = {
     "normal": lambda rng, d: rng.normal(size=(N, d)),
     "heavy tails": lambda rng, d: rng.standard_t(1.5, size=(N, d)),
@@ -45,7 +45,7 @@ def always(monkeypatch):
     """Trees for few pairs too, however much they leave to do; counts how often they serve."""
     monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
     monkeypatch.setattr(_near_keys, "_LEAF", 24)
-    monkeypatch.setattr(NearKeys, "pay", lambda *_: True)
+    monkeypatch.setattr(NearKeys, "saves_time", lambda *_: True)
     served, groups = [], NearKeys.groups
 
     def count(self, rows, width):
@@ -97,7 +97,7 @@ def test_scales_of_the_bandwidth(kernel, degree, always, monkeypatch):
         found = smoother.scores(scales)
         assert always.count(N) == len(scales)
         with monkeypatch.context() as patch:
-            patch.setattr(NearKeys, "pay", lambda *_: False)
+            patch.setattr(NearKeys, "saves_time", lambda *_: False)
             asked = smoother.scores(scales)
         np.testing.assert_allclose(found, asked, rtol=1e-9)
 
@@ -106,9 +106,9 @@ def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
     _, keys, values, _ = data("clusters", 3)
     smoother = LeaveOneOut(keys, values, as_kernel("epanechnikov"), bandwidth=1.0)
     scales = [50.0, 0.2, 60.0, 70.0, 0.3]
-    monkeypatch.setattr(NearKeys, "pay", PAY)
+    monkeypatch.setattr(NearKeys, "saves_time", SAVES_TIME)
     monkeypatch.setattr(_near_keys, "_KEYS_OF_A_GROUP", 0)
-    rows, near = np.arange(N), smoother._rows._sums._near
+    rows, near = np.arange(N), smoother._rows._without_row._near
     few = [near.groups(rows, np.full(N, scale)) is not None for scale in scales]
     assert few == [False, True, False, False, True]
     one_by_one = [smoother.scores([scale]) for scale in scales]

@@ -126,7 +126,7 @@ def test_blocks_and_threads_change_nothing(name, monkeypatch):
     *whole, pull = sums(BANDWIDTH)
     monkeypatch.setattr(_pair_sums, "BLOCK_PAIRS", 100)
     with ThreadPoolExecutor(2) as pool:
-        sums = PairSums(X, codes, KERNELS[name], weights, share=pool.map)
+        sums = PairSums(X, codes, KERNELS[name], weights, map_blocks=pool.map)
         *parts, pull_parts = sums(BANDWIDTH)
         of_logs = np.ones(60)
         np.testing.assert_allclose(pull_parts(of_logs), pull(of_logs), rtol=1e-10)

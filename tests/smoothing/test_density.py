@@ -89,7 +89,7 @@ class TestEstimate:
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_categories_by_near_rows(self, frame, kernel, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
+        monkeypatch.setattr(_near_keys.NearKeys, "saves_time", lambda *_: True)
         frame["width"] = np.random.default_rng(1).normal(size=len(frame))
         weights = np.random.default_rng(2).uniform(size=len(frame))
         model = ProductKernelDensity(kernel, bandwidth=[0.2, 0.8, 0.3, 0.6])

@@ -1,7 +1,24 @@
-"""Kernel sums in one or two features by Chebyshev interpolation between cells.
+r"""Kernel sums in one or two features by Chebyshev interpolation between cells.
 
-They are for analytic kernels of one feature, and for Gaussians of two. Time is O(n + m) for
-each sum, with a factor of the number of cells within the kernel's cutoff; memory is O(n + m).
+They are taken for analytic kernels of one feature, and for Gaussians of two. For n queries and
+m keys time is O(n + m) for each sum, with a factor of the number of cells within the kernel's
+cutoff; memory is O(n + m).
+
+The line, or the plane, is divided into *cells* of equal width. For a key x in one cell and a
+query q in another,
+
+.. math:: K(x - q)\, (x - q)^e \approx \sum_{k,l} B_{kl}\, T_k(x)\, T_l(q)
+
+with Chebyshev polynomials T of the positions in the cells, and a matrix B that depends only on
+e and on the offset between the cells (Fong and Darve 2009, J. Comput. Phys. 228, 8712-8725). So
+three steps give all sums: *moments* :math:`\sum_i T_k(x_i) C_{ci}` of each cell of keys, for
+the columns C that are summed; *coefficients*, which B makes of the moments of all cells around
+a cell of queries; and the polynomials :math:`T_l` with these coefficients at the queries.
+
+In the plane a Gaussian is a product over both axes. Then moments are passed on along one axis
+after the other, in *legs*: from a cell of keys at (a, b) along the first axis to the *stop* at
+(c, b), and along the second axis to the cell of queries at (c, d). *Terms* are moments or
+coefficients of a cell, n_terms along each axis.
 """
 
 import math
@@ -18,27 +35,24 @@ _ROWS = 8
 
 
 class Boxes:
-    r"""Sums of an analytic kernel in time linear in keys and queries.
+    """Sums of an analytic kernel over keys (`LinearTimeKeys`) in cells.
 
-    Between two cells :math:`K(x - q) \approx \sum_{k,l} B_{kl}\, T_k(x)\, T_l(q)`, where B
-    depends on the offset of the cells (Fong and Darve 2009, J. Comput. Phys. 228, 8712-8725).
-    So the keys of a cell are summed once, times each Chebyshev polynomial :math:`T_k`. In the
-    plane the Gaussian is a product over both axes, and sums pass to the cells around along one
-    axis after the other. `profile` is the kernel of squared distances along an axis.
+    `profile` is the kernel of squared distances along one axis.
     """
 
     def __init__(self, keys, profile, grid):
         self.points, self.columns = keys.points, keys.columns
         self.powers, self.degree = keys.powers, keys.degree
         self.profile, self.grid = profile, grid
+        # This is a bound on the sum of the weights of keys beyond the cutoff.
         self._neglected = float(profile(np.array(grid.cutoff**2))) * self.columns[0].sum()
         self._range = self.points.min(axis=0), self.points.max(axis=0)
-        # What bandwidths whose cells have the same width share: this width, the keys in cells,
-        # a mask of keys whose cell is not known, and moments of blocks of columns.
-        self._keys, self._moments = (None, None, None), {}
+        # The keys in cells and a mask of keys in unknown cells depend on the cells' width. So
+        # do the moments, which are kept for one block of columns: {(start, stop): moments}.
+        self._width, self._keys, self._keys_outside, self._moments = None, None, None, {}
 
     def plan(self, queries, scale):
-        """Plan the sums about queries (m, n_axes), at a multiple of the bandwidth.
+        """Plan the sums about queries (n, n_axes), at a scale: a multiple of the bandwidth.
 
         If the queries are the attribute `points` of the keys, their cells are known.
         """
@@ -48,90 +62,99 @@ class Boxes:
             low = np.minimum(low, queries.min(axis=0))
             high = np.maximum(high, queries.max(axis=0))
         extent = float((high - low).max())
-        # Cells are no wider than the range of the points: powers of small distances need
-        # polynomials of these. And no cell is unknown, though rounding may take a third of the
-        # width.
+        # Cells are no wider than the range of the points: in wider cells, powers of their small
+        # distances would lose digits. But points much closer together than their distance from
+        # 0 need cells that are wide enough to be known; the factor 2 allows for rounding.
         largest = float(np.maximum(abs(low), abs(high)).max())
-        widest = max(extent, 2 * largest / FURTHEST)
-        width = cell_width(min(grid.width * scale, widest or np.inf))
-        if self._keys[0] != width:
-            keys, outside = self._rows(self.points, width)
-            self._keys = width, keys, outside
-            self._moments = {}
-        _, keys, outside = self._keys
-        rows = keys
+        max_width = max(extent, 2 * largest / FURTHEST)
+        width = cell_width(min(grid.width * scale, max_width or np.inf))
+        if self._width != width:
+            self._width, self._moments = width, {}
+            self._keys, self._keys_outside = self._in_cells(self.points, width)
+        rows, outside = self._keys, self._keys_outside
         if queries is not self.points:
-            rows, outside = self._rows(queries, width)
+            rows, outside = self._in_cells(queries, width)
         n_cells = math.ceil(min(grid.cutoff * scale, extent) / width)
         offsets = np.arange(-n_cells, n_cells + 1.0)
-        return Plan(width / scale, offsets, rows, outside, _legs(keys, rows, offsets))
+        return Plan(width / scale, offsets, rows, outside, _legs(self._keys, rows, offsets))
 
-    def _rows(self, points, width):
-        number, place = in_cells(points.T, width)
+    def _in_cells(self, points, width):
+        """Return the `PointsInCells`, and True (n,) for points in unknown cells."""
+        number, position = in_cells(points.T, width)
+        # In the plane the code of a cell is complex: its number along the first axis is the
+        # real part, and that along the second axis the imaginary part.
         code = number[0] if len(number) == 1 else number[0] + 1j * number[1]
-        points = PointsInCells(code, place, self.grid.n_terms)
-        return points, np.abs(number).max(axis=0) >= FURTHEST
+        points_in_cells = PointsInCells(code, position, self.grid.n_terms)
+        return points_in_cells, np.abs(number).max(axis=0) >= FURTHEST
 
     def __call__(self, plan):
-        """Return sums (n_powers, c, m) over all keys, and bounds (m,) of the first one's error.
+        """Return sums (n_powers, c, n) over all keys, and bounds (n,) of the first one's error.
 
-        For powers above the degree, only the first column is summed.
+        Powers above the degree are summed for the first column only, the weights.
         """
-        keys, rows = self._keys[1], plan.rows
-        highest = 1 + max(map(max, self.powers))
-        between = [
+        keys, rows = self._keys, plan.rows
+        max_exponent = max(map(max, self.powers))
+        matrices = [
             between_cells(self.profile, plan.offsets, plan.width, self.grid.n_terms, e)
-            for e in range(highest)
+            for e in range(max_exponent + 1)
         ]
-        of_cell = self.grid.n_terms ** self.points.shape[1]
+        # Blocks of columns, and of the queries' cells, keep the terms of cells within memory.
+        numbers_per_cell = self.grid.n_terms ** self.points.shape[1]
         n_low = sum(sum(power) <= self.degree for power in self.powers)
-        at_once = max(1, IN_MEMORY // (of_cell * len(keys.codes)))
+        max_columns = max(1, IN_MEMORY // (numbers_per_cell * len(keys.codes)))
         sums = np.zeros((len(self.powers), len(self.columns), len(plan.outside)))
-        for block in blocks(len(self.columns), at_once):
-            key = block.start, block.stop
-            if key not in self._moments:
-                self._moments = {key: keys.moments(self.columns[block])}
-            moments = self._moments[key]
+        for block in blocks(len(self.columns), max_columns):
+            moments = self._moments_of(block)
             n_columns = moments.shape[1]
-            step = max(1, IN_MEMORY // (of_cell * n_columns * n_low * len(plan.offsets)))
+            n_numbers = numbers_per_cell * n_columns * n_low * len(plan.offsets)
+            max_cells = max(1, IN_MEMORY // n_numbers)
             low = rows.empty(n_low, n_columns)
             high = rows.empty(len(self.powers) - n_low if block.start == 0 else 0, 1)
-            for cells in blocks(len(rows.codes), step):
+            for cells in blocks(len(rows.codes), max_cells):
                 for values, powers, terms in (
                     (low, self.powers[:n_low], moments),
                     (high, self.powers[n_low:], moments[:, :1]),
                 ):
                     if len(values):
-                        coefficients = _local_terms(terms, plan.legs, between, powers, cells)
+                        coefficients = _coefficients(terms, plan.legs, matrices, powers, cells)
                         rows.evaluate(cells, coefficients, values)
             sums[:n_low, block] = rows.at_points(low)
             if len(high):
                 sums[n_low:, :1] = rows.at_points(high)
         return sums, self._error(plan)
 
+    def _moments_of(self, block):
+        """Return the moments of a block of columns; those of the last block are kept."""
+        key = block.start, block.stop
+        if key not in self._moments:
+            self._moments = {key: self._keys.moments(self.columns[block])}
+        return self._moments[key]
+
     def n_pairs(self, plan):
         """Count the pairs of a query and a key in cells within the cutoff of each other."""
-        n_keys = self._keys[1].totals(np.ones(len(self.points)))
+        n_keys = self._keys.totals(np.ones(len(self.points)))
         for leg in plan.legs:
             n_keys = np.append(n_keys[leg].sum(axis=1), 0.0)
         return n_keys @ plan.rows.totals(np.ones(len(plan.outside)))
 
     def _error(self, plan):
-        """Return bounds (m,) on the errors of the sums of weights."""
+        """Return bounds (n,) on the errors of the sums of weights; inf in unknown cells."""
+        # Rounding is relative to the weights of the cells around, at the largest value of the
+        # kernel between the cells. Cells beyond the cutoff are neglected.
         min_distance = (np.abs(plan.offsets) - 1).clip(0) * plan.width
         largest = self.profile(min_distance**2)
-        size = self._keys[1].totals(self.columns[0])
+        weight = self._keys.totals(self.columns[0])
         for leg in plan.legs:
-            size = np.append((size[leg] * largest).sum(axis=1), 0.0)
-        error = plan.rows.spread(ROUNDING * size + self._neglected)
+            weight = np.append((weight[leg] * largest).sum(axis=1), 0.0)
+        error = plan.rows.cell_values(ROUNDING * weight + self._neglected)
         error[plan.outside] = np.inf
         return error
 
 
 class Grid(NamedTuple):
-    """Cells, in units of the kernel."""
+    """How finely a kernel is interpolated; lengths are in units of the kernel."""
 
-    width: float  # of a cell, at most
+    width: float  # largest width of a cell
     n_terms: int  # Chebyshev polynomials along each axis, whose error is below rounding
     cutoff: float  # distance beyond which the kernel is negligible
 
@@ -139,58 +162,65 @@ class Grid(NamedTuple):
 class Plan(NamedTuple):
     """Queries in cells, and the keys' cells around them."""
 
-    width: float  # of a cell, in units of the kernel
-    offsets: Any  # (n_offsets,) of cells within the cutoff, along each axis
+    width: float  # width of a cell, in units of the kernel
+    offsets: Any  # (n_offsets,) offsets of cells within the cutoff, along each axis
     rows: Any  # the queries, as PointsInCells
-    outside: Any  # (m,) whether a query's cell is not known
-    # Along each axis the cells (n_targets, n_offsets) whose terms are added to each; -1 for
-    # an empty one.
+    outside: Any  # (n,) True for a query in an unknown cell
+    # For each leg the positions (n_targets, n_offsets) of the cells whose terms are added to
+    # each target: a stop, or a cell of queries. -1 is an empty cell.
     legs: Any
 
 
 def _legs(keys, queries, offsets):
-    """Return the cells whose terms are added to each cell, along one axis after the other."""
+    """Return the legs of a plan, along one axis after the other."""
     targets = queries.codes
     if not np.iscomplexobj(targets):
         return [_position(keys.codes, targets[:, None] + offsets)]
-    # Stops have the number of the target along the first axis, and that of the source along
-    # the second.
-    behind = targets[:, None] + 1j * offsets
-    stops = np.unique(behind)
-    first = _position(keys.codes, stops[:, None] + offsets)
-    has_source = (first >= 0).any(axis=1)
-    return [first[has_source], _position(stops[has_source], behind)]
+    stops_of_targets = targets[:, None] + 1j * offsets
+    stops = np.unique(stops_of_targets)
+    first_leg = _position(keys.codes, stops[:, None] + offsets)
+    has_source = (first_leg >= 0).any(axis=1)
+    return [first_leg[has_source], _position(stops[has_source], stops_of_targets)]
 
 
-def _local_terms(terms, legs, between, powers, cells):
-    """Return the coefficients of the sums in a slice of the queries' cells, for each power."""
-    *first, last = legs
-    last = last[cells]
-    if not first:
-        return [_moved(terms, last, between[e]) for (e,) in powers]
-    needed = np.unique(last[last >= 0])
-    last = np.where(last >= 0, np.searchsorted(needed, last), -1)
-    along_first = {}
+def _coefficients(terms, legs, matrices, powers, cells):
+    """Return the coefficients of the sums in a slice of the queries' cells, for each power.
+
+    `terms` are the moments of the keys' cells, and `matrices` those of `between_cells` for each
+    exponent.
+    """
+    *first_legs, last_leg = legs
+    last_leg = last_leg[cells]
+    if not first_legs:
+        return [_moved(terms, last_leg, matrices[e]) for (e,) in powers]
+    # Only stops on the way to these cells are computed, once for each exponent along the first
+    # axis.
+    (first_leg,) = first_legs
+    stops = np.unique(last_leg[last_leg >= 0])
+    last_leg = np.where(last_leg >= 0, np.searchsorted(stops, last_leg), -1)
+    terms_at_stops = {}
     for e in {e for e, _ in powers}:
-        moved = _moved(terms, first[0][needed], between[e])
-        along_first[e] = np.ascontiguousarray(moved.swapaxes(2, 3))
-    return [_moved(along_first[e], last, between[f]) for e, f in powers]
+        moved = _moved(terms, first_leg[stops], matrices[e])
+        # The last axis of terms is the one along which they are moved.
+        terms_at_stops[e] = np.ascontiguousarray(moved.swapaxes(2, 3))
+    return [_moved(terms_at_stops[e], last_leg, matrices[f]) for e, f in powers]
 
 
-def _moved(terms, source, between):
-    """Move terms of the cells around each cell to it; the last cell is empty.
+def _moved(terms, sources, matrix):
+    """Move terms of the cells around each target to the target, along their last axis.
 
-    `source` (n_cells, n_offsets) has the positions of the cells around, -1 for an empty one.
-    `between` is the matrix of `between_cells`.
+    `sources` (n_targets, n_offsets) has the positions of these cells, -1 for an empty one,
+    which is the last one of `terms`. `matrix` is that of `between_cells`. The result is padded
+    with empty targets, at least one, to a multiple of `_ROWS`.
     """
     shape = terms.shape[1:]
-    n_targets = _ROWS * (len(source) // _ROWS + 1)
-    source = np.pad(source, ((0, n_targets - len(source)), (0, 0)), constant_values=-1)
+    n_targets = _ROWS * (len(sources) // _ROWS + 1)
+    sources = np.pad(sources, ((0, n_targets - len(sources)), (0, 0)), constant_values=-1)
     moved = np.empty((n_targets, *shape))
-    size = source.shape[1] * math.prod(shape)
-    for cells in blocks(n_targets, _ROWS * max(1, IN_CACHE // (_ROWS * size))):
-        around = np.moveaxis(terms[source[cells]], 1, -2).reshape(-1, _ROWS, len(between))
-        moved[cells] = (around @ between).reshape(-1, *shape)
+    numbers_per_target = sources.shape[1] * math.prod(shape)
+    for targets in blocks(n_targets, _ROWS * max(1, IN_CACHE // (_ROWS * numbers_per_target))):
+        around = np.moveaxis(terms[sources[targets]], 1, -2).reshape(-1, _ROWS, len(matrix))
+        moved[targets] = (around @ matrix).reshape(-1, *shape)
     return moved
 
 

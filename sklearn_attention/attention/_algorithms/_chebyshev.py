@@ -1,4 +1,15 @@
-"""Points in cells, and Chebyshev polynomials of their positions in these."""
+r"""Points in cells, and Chebyshev polynomials of their positions in these.
+
+`_boxes.py` interpolates kernels with them. Along each axis a cell has an integer number, and a
+point has a *position* from -1 to 1 in its cell, at which the Chebyshev polynomials :math:`T_0,
+T_1, \dots` are evaluated. Points beyond the cells that double precision tells apart have an
+*unknown* cell.
+
+Points of a cell are stored in *chunks* of equal size, which consist of *slots*: the last slots
+of a cell may be empty. So all points are one array, and products of small matrices serve all
+chunks at once. Time and memory are in proportion to the number of points times n_terms, the
+number of polynomials along each axis.
+"""
 
 import functools
 import math
@@ -20,72 +31,84 @@ def cell_width(width):
 
 
 def in_cells(x, width):
-    """Return the cells of points along each axis, and positions from -1 to 1 in these.
+    """Return the number of each point's cell, and its position from -1 to 1 in the cell.
 
-    Cells are integers.
+    Both have the shape of the coordinates x. An unknown cell has the number ``4 * FURTHEST``.
     """
-    # Positions within cells lose no digits, wherever the points are. Points beyond the furthest
-    # cells have no known cell.
+    # Positions within cells lose no digits, wherever the points are.
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.floor(x / width)
-        place = 2 * ((x - number * width) / width) - 1
-    unknown = ~(np.abs(number) < 2 * FURTHEST)
-    if unknown.any():
-        number[unknown], place[unknown] = 4 * FURTHEST, 0.0
-    return number, place
+        position = 2 * ((x - number * width) / width) - 1
+    is_unknown = ~(np.abs(number) < 2 * FURTHEST)
+    if is_unknown.any():
+        number[is_unknown], position[is_unknown] = 4 * FURTHEST, 0.0
+    return number, position
 
 
 def first_of_each(codes):
-    """Return the index of the first of equal values, which are sorted."""
+    """Return the index of the first of each run of equal values, which are sorted."""
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
 
 
 class PointsInCells:
-    """Points ordered by their cells, in chunks of equal size that lie in one cell."""
+    """Points ordered by their cells, in chunks of equal size that lie in one cell.
 
-    # Points have the codes (n,) of cells and positions (n_axes, n) in these, from -1 to 1, and
-    # `n_terms` polynomials along each axis. `codes` has the cells that hold points, ascending.
+    `point_codes` (n,) are numbers that identify the points' cells, `positions` (n_axes, n) are
+    those in the cells, and `n_terms` is the number of polynomials along each axis. The
+    attribute `codes` (n_cells,) has the cells that hold points, ascending.
+    """
 
-    def __init__(self, codes, place, n_terms):
+    def __init__(self, point_codes, positions, n_terms):
         self._n_terms = n_terms
-        order = np.argsort(codes, kind="stable")
-        codes = codes[order]
-        first = first_of_each(codes)
-        self.codes = codes[first]
-        counts = np.diff(np.append(first, len(codes)))
-        mean = len(codes) / len(first)
-        self._size = size = 2 ** int(np.clip(round(math.log2(mean)), 2, 6))
+        order = np.argsort(point_codes, kind="stable")
+        sorted_codes = point_codes[order]
+        first = first_of_each(sorted_codes)
+        self.codes = sorted_codes[first]
+        counts = np.diff(np.append(first, len(sorted_codes)))
+        # A chunk has about as many slots as a cell has points on average: a power of two from
+        # 4 to 64.
+        mean_count = len(sorted_codes) / len(first)
+        self._size = size = 2 ** int(np.clip(round(math.log2(mean_count)), 2, 6))
         n_chunks = -(-counts // size)
+        # The first chunk of each cell, and the cell of each chunk.
         self._first = np.append(0, np.cumsum(n_chunks))
         self._cell = np.repeat(np.arange(len(first)), n_chunks)
-        slot = np.arange(len(codes)) + np.repeat(self._first[:-1] * size - first, counts)
-        # The slot of each point in the chunks; the last slots of a cell may be empty.
+        # The points of a cell fill the slots from its first chunk.
+        slot = np.arange(len(sorted_codes)) + np.repeat(self._first[:-1] * size - first, counts)
+        # The slot of each point, in the order of the points.
         self._slot = np.empty_like(slot)
         self._slot[order] = slot
-        self._place = self._in_chunks(place)
+        self._positions = self._in_chunks(positions)
 
     def _in_chunks(self, columns):
+        """Put columns (c, n) into slots, (c, n_chunks, size); empty slots are 0."""
         slots = np.zeros((len(columns), len(self._cell) * self._size))
         slots[:, self._slot] = columns
         return slots.reshape(len(columns), -1, self._size)
 
-    def _blocks(self, first, last):
-        """Yield blocks of chunks, and the polynomials of these along each axis."""
+    def _blocks(self, begin, end):
+        """Yield blocks of the chunks from `begin` to `end`, with polynomials at their points.
+
+        A block is a slice of chunks, and a list of polynomials (n_block, n_terms, size) for
+        each axis. If those of all chunks stay in cache, they are computed once.
+        """
         step = max(1, IN_CACHE // (2 * self._n_terms * self._size))
         if len(self._cell) <= step:
-            yield slice(first, last), [along_axis[first:last] for along_axis in self._all]
+            yield slice(begin, end), [along_axis[begin:end] for along_axis in self._all]
             return
-        for start in range(first, last, step):
-            chunks = slice(start, min(start + step, last))
+        for start in range(begin, end, step):
+            chunks = slice(start, min(start + step, end))
             yield chunks, self._polynomials(chunks)
 
     @functools.cached_property
     def _all(self):
+        """Polynomials of all chunks."""
         return self._polynomials(slice(None))
 
     def _polynomials(self, chunks):
-        """Evaluate the polynomials: for each axis an array (n_chunks, n_terms, size)."""
-        t = self._place[:, chunks]
+        """Evaluate the polynomials at points: (n_axes, n_chunks, n_terms, size)."""
+        # The recurrence is T_k = 2 t T_(k - 1) - T_(k - 2).
+        t = self._positions[:, chunks]
         polynomials = np.empty((self._n_terms, *t.shape))
         polynomials[0], polynomials[1] = 1.0, t
         twice = 2 * t
@@ -95,18 +118,23 @@ class PointsInCells:
         return np.ascontiguousarray(polynomials.transpose(1, 2, 0, 3))
 
     def moments(self, columns):
-        """Sum columns (c, n) times polynomials, (n_cells + 1, c, n_terms[, n_terms]).
+        """Sum columns (c, n) times polynomials in each cell.
 
-        The last axis is the points' first axis; the last cell is empty.
+        The moments are (n_cells + 1, c, n_terms), or (n_cells + 1, c, n_terms, n_terms) in the
+        plane, where the last axis belongs to the points' first coordinate. The last cell is
+        empty.
         """
         columns = self._in_chunks(columns).swapaxes(0, 1)
-        shape = (self._n_terms,) * len(self._place)
+        shape = (self._n_terms,) * len(self._positions)
         moments = np.zeros((len(self.codes) + 1, columns.shape[1], *shape))
-        for chunks, (x, *y) in self._blocks(0, len(self._cell)):
+        for chunks, (along_first, *along_second) in self._blocks(0, len(self._cell)):
             terms = columns[chunks]
-            for polynomials in y:
+            # In the plane, columns are first multiplied by the polynomials along the second
+            # axis.
+            for polynomials in along_second:
                 terms = terms[:, :, None] * polynomials[:, None]
-            terms = terms.reshape(len(x), -1, self._size) @ x.swapaxes(1, 2)
+            terms = terms.reshape(len(terms), -1, self._size) @ along_first.swapaxes(1, 2)
+            # The chunks of a cell follow each other.
             cell = self._cell[chunks]
             first = first_of_each(cell)
             sums = np.add.reduceat(terms.reshape(-1, *moments.shape[1:]), first)
@@ -114,45 +142,49 @@ class PointsInCells:
         return moments
 
     def evaluate(self, cells, coefficients, sums):
-        """Evaluate polynomials at the points of a slice of cells; write them into `sums`.
+        """Evaluate sums of polynomials at the points of a slice of cells, and write them.
 
-        Coefficients are (n_cells, c, n_terms[, n_terms]), the last axis for the points' last
-        axis; the sums, of `empty`, are (n_polynomials, c, n_chunks, size).
+        `coefficients` has an array (n_cells, c, n_terms), or (n_cells, c, n_terms, n_terms),
+        for each sum; its last axis belongs to the points' last coordinate. `sums` (n_sums, c,
+        n_chunks, size) was made by `empty`.
         """
         begin, end = self._first[cells.start], self._first[cells.stop]
-        for chunks, (*x, y) in self._blocks(begin, end):
+        for chunks, (*along_first, along_last) in self._blocks(begin, end):
             cell = self._cell[chunks] - cells.start
             for terms, sums_of_terms in zip(coefficients, sums, strict=False):
-                values = terms[cell].reshape(len(cell), -1, self._n_terms) @ y
-                for along_axis in x:
-                    values = values.reshape(len(cell), -1, *along_axis.shape[1:])
-                    values = (values * along_axis[:, None]).sum(axis=2)
+                values = terms[cell].reshape(len(cell), -1, self._n_terms) @ along_last
+                for polynomials in along_first:  # in the plane
+                    values = values.reshape(len(cell), -1, *polynomials.shape[1:])
+                    values = (values * polynomials[:, None]).sum(axis=2)
                 sums_of_terms[: terms.shape[1], chunks] = values.swapaxes(0, 1)
 
     def empty(self, *shape):
-        """Return zeros for sums at all points."""
+        """Return zeros for sums at all points, (*shape, n_chunks, size)."""
         return np.zeros((*shape, len(self._cell), self._size))
 
     def at_points(self, sums):
-        """Return the sums of chunks in the order of the points, (..., n)."""
+        """Return sums of chunks (..., n_chunks, size) in the order of the points, (..., n)."""
         return sums.reshape(*sums.shape[:-2], -1)[..., self._slot]
 
     def totals(self, column):
-        """Sum a column in each cell; the sum of the empty one, the last, is 0."""
+        """Sum a column (n,) in each cell, (n_cells + 1,); the last cell is empty."""
         cell = np.repeat(self._cell, self._size)[self._slot]
         return np.bincount(cell, column, len(self.codes) + 1)
 
-    def spread(self, of_cells):
-        """Return, for each point, the number that its cell has."""
-        return np.repeat(of_cells[self._cell], self._size)[self._slot]
+    def cell_values(self, numbers):
+        """Return the number of each point's cell, (n,), from the numbers of all cells."""
+        return np.repeat(numbers[self._cell], self._size)[self._slot]
 
 
 def between_cells(profile, offsets, width, n_terms, power):
-    """Return the matrix (n_offsets * n_terms, n_terms) from terms of cells to those of another.
+    """Return the matrix from moments of cells to coefficients of a target cell along an axis.
 
-    `profile`, the kernel of squared distances, is multiplied by a power of the distance.
-    The cells lie at `offsets` from the other one; their width is in bandwidths.
+    It is (n_offsets * n_terms, n_terms), for cells at `offsets` (n_offsets,) from the target;
+    the width of cells is in units of the kernel. `profile`, the kernel of squared distances, is
+    multiplied by a power of the difference.
     """
+    # The kernel is evaluated between the Chebyshev nodes of both cells, and its values at the
+    # nodes are turned into coefficients in each of the two variables.
     nodes, coefficients = _interpolation(n_terms)
     u = (nodes[:, None] - nodes) * (width / 2) + offsets[:, None, None] * width
     values = profile(u * u)
@@ -164,7 +196,7 @@ def between_cells(profile, offsets, width, n_terms, power):
 
 @functools.cache
 def _interpolation(n_terms):
-    """Return the Chebyshev nodes, and the matrix from values at these to coefficients."""
+    """Return the Chebyshev nodes (n_terms,), and the matrix from values to coefficients."""
     angles = np.pi * (np.arange(n_terms) + 0.5) / n_terms
     coefficients = np.cos(np.outer(np.arange(n_terms), angles)) * 2 / n_terms
     coefficients[0] /= 2

@@ -1,7 +1,18 @@
-"""Kernel sums pair by pair: groups of neighbouring queries meet all keys, or near ones.
+r"""Kernel sums pair by pair: groups of neighbouring queries meet all keys, or near ones.
 
-All pairs serve any kernel and any degree, where no other algorithm does. Time is O(n m);
-memory is O(n + m), since a tile of weights stays in the processor's cache.
+All pairs serve any kernel and any degree, where no other algorithm does. For n queries and m
+keys time is O(n m); memory is O(n + m), since only a tile of weights is held, which stays in
+the processor's cache.
+
+* Powers of distances are summed about the *middle* :math:`c` of a group, :math:`\sum_i w_i
+  K(q, k_i) (k_i - c)^\alpha`: one product of matrices serves the whole group. The binomial
+  theorem then moves the sums from c to each query.
+* Kernels that are positive at any distance are computed as logarithms. *Quick* weights are
+  exponentials of these. *Shifted* weights are divided by the largest weight of their query, so
+  that they cannot all vanish; quick sums that are too small are computed again in this way.
+* If queries and keys are close to the middle, distances of a Gaussian are products of matrices.
+
+A *scale* (n,) multiplies the bandwidth of each query. *Rows* and *keys* are positions.
 """
 
 import functools
@@ -27,114 +38,134 @@ LOWEST, LEAST = -600.0, 1e-200
 
 
 class GroupedPairs:
-    """Sums over pairs of queries and keys, at multiples (n,) of the bandwidth."""
+    """Sums over pairs of queries and keys of a problem, at scales of the queries.
+
+    `extent` (n_numeric,) has the standard deviations of the keys in bandwidths.
+    """
 
     def __init__(self, problem, basis, extent):
         self._problem, self._basis, n_keys = problem, basis, len(problem.keys)
         self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
         self._columns = np.column_stack([np.ones(n_keys), problem.values])
-        self._places = problem.queries[:, self._numeric]
+        self._numeric_queries = problem.queries[:, self._numeric]
         self._extent = extent if basis.degree else np.inf
-        # Weights of positive kernels are computed without shifts first, and again for queries
-        # of little weight. Other kernels need no shift, or are larger than any number.
+        self._max_width = MAX_WIDTH[basis.degree]
+        # Kernels in logarithms are quick at first, and shifted where a sum is too small. Those
+        # that are not stationary, such as dot products, may be larger than any number, so they
+        # are shifted at once. Other kernels are no exponentials.
         self.is_quick = in_logarithms(problem.kernel) and problem.kernel.stationary
 
-    def over_all(self, rows, width):
-        """Sum over all keys about the queries at `rows`."""
+    def over_all(self, rows, scales):
+        """Compute `Sums` over all keys about the queries at `rows`, in their order."""
         keys = np.arange(len(self._problem.keys))
         size = max(math.isqrt(IN_CACHE), IN_CACHE // len(keys))
         groups = [rows[block] for block in blocks(len(rows), size)]
         # Queries are sorted into groups of neighbours only if groups in the order of the rows
         # are too wide for sums about a middle.
         if len(rows) > size and (self.is_quick or self._basis.degree):
-            unit = np.minimum(width[rows].min(), self._extent)
+            unit = np.minimum(scales[rows].min(), self._extent)
             with np.errstate(over="ignore"):
-                too_wide = np.ptp(self._places[rows], axis=0) > self._max_width * unit
+                too_wide = np.ptp(self._numeric_queries[rows], axis=0) > self._max_width * unit
             if too_wide.any():
-                groups = split(self._places, rows, max_rows=size)
-        return self.over([(group, lambda: keys) for group in groups], rows, width)
+                groups = split(self._numeric_queries, rows, max_rows=size)
+        return self.over([(group, lambda: keys) for group in groups], rows, scales)
 
-    @property
-    def _max_width(self):
-        return MAX_WIDTH[self._basis.degree]
+    def over(self, groups, rows, scales):
+        """Compute `Sums` about the queries at `rows`, in the order of the rows.
 
-    def over(self, groups, rows, width):
-        """Sum about the queries at `rows`, from groups of them and functions for their keys."""
-        basis, places, n = self._basis, self._places, len(rows)
-        position = np.empty(len(places), np.intp)
+        `groups` divides these queries into groups of neighbours: pairs of rows, and of a
+        function that returns the positions of the keys to sum over.
+        """
+        basis, n = self._basis, len(rows)
+        position = np.empty(len(self._numeric_queries), np.intp)
         position[rows] = np.arange(n)
         sums = np.zeros((basis.n_powers, self._columns.shape[1], n))
         total = Sums(np.full(n, -np.inf), sums, np.zeros(n))
-        offset, unit = np.zeros((n, places.shape[1])), np.ones(n)
+        # Each query is at an offset from the middle of its group, whose sums have a unit.
+        offset, unit = np.zeros((n, self._numeric_queries.shape[1])), np.ones(n)
 
         def add(group):
-            queries, keys = group[0], group[1]()
+            """Write the sums about the queries of a group, their offsets and their units."""
+            group_rows, keys_of_group = group
+            keys = keys_of_group()
             if not len(keys):
                 return
-            min_width, narrow_groups = width[queries].min(), [queries]
-            if basis.degree:
-                with np.errstate(over="ignore"):
-                    points = places[queries] / np.minimum(min_width, self._extent)
-                rows_of_points = np.arange(len(points))
-                narrow_groups = split(points, rows_of_points, max_width=self._max_width)
-                narrow_groups = [queries[narrow] for narrow in narrow_groups]
-            for queries in narrow_groups:
-                to, middle = position[queries], (places[queries] / len(queries)).sum(axis=0)
-                unit[to], offset[to] = width[queries].max(), places[queries] - middle
-                is_narrow = np.abs(offset[to]).max(initial=0.0) <= MAX_WIDTH[0] * min_width
-                arguments = keys, width, middle, width[queries].max()
-                about = middle if is_narrow and self.is_quick else None
-                new = self._about(queries, *arguments, about)
-                total.put(to, new)
-                inaccurate = np.flatnonzero(~new.is_accurate)
+            min_scale = scales[group_rows].min()
+            for queries in self._narrow_groups(group_rows, min_scale):
+                points, target = self._numeric_queries[queries], position[queries]
+                middle, group_unit = (points / len(queries)).sum(axis=0), scales[queries].max()
+                unit[target], offset[target] = group_unit, points - middle
+                is_narrow = np.abs(offset[target]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale
+                arguments = keys, scales, middle, group_unit
+                new_sums = self._about(
+                    queries, *arguments, quick=self.is_quick, by_products=is_narrow
+                )
+                total.put(target, new_sums)
+                inaccurate = np.flatnonzero(~new_sums.is_accurate)
                 if self.is_quick and len(inaccurate):
-                    shifted = self._about(queries[inaccurate], *arguments, shifted=True)
-                    total.put(to[inaccurate], shifted)
+                    shifted_sums = self._about(queries[inaccurate], *arguments, quick=False)
+                    total.put(target[inaccurate], shifted_sums)
 
         is_large = n * len(self._problem.keys) > FEW_PAIRS
         # A user's own function may not be safe in threads.
         parallel = is_large and self._problem.kernel.signed is not None
         map_on_threads(add, groups, parallel=parallel)
         if basis.degree:
-            _move(total.sums, offset / unit[:, None], unit / width[rows], basis)
+            _move(total.sums, offset / unit[:, None], unit / scales[rows], basis)
         return total
 
-    def _about(self, rows, keys, width, middle, unit, about=None, *, shifted=False):
-        """Sum over keys about the middle (d,) of a group of neighbouring queries.
+    def _narrow_groups(self, rows, min_scale):
+        """Split a group that is too wide for sums of powers about its middle."""
+        if not self._basis.degree:
+            return [rows]
+        with np.errstate(over="ignore"):
+            points = self._numeric_queries[rows] / np.minimum(min_scale, self._extent)
+        groups = split(points, np.arange(len(points)), max_width=self._max_width)
+        return [rows[group] for group in groups]
 
-        Distances are divided by `unit`, and `width` has the multiples of the bandwidth. Kernels
-        with a form of dot products are compared `about` the middle. Shifted weights are divided
-        by the largest one of each query.
+    def _about(self, rows, keys, scales, middle, unit, *, quick, by_products=False):
+        """Compute `Sums` over keys about the middle (d,) of a group of neighbouring queries.
+
+        Powers are of distances from the middle, divided by `unit`. Weights are quick ones or
+        shifted ones. `by_products` allows products of matrices in place of distances.
         """
-        problem, basis, width = self._problem, self._basis, width[rows]
-        tile_size, quick = max(64, IN_CACHE // len(rows)), self.is_quick and not shifted
-
-        def sums_of_tiles():
-            """Yield the sums over one tile of keys after the other.
-
-            A block of keys is prepared at once; a tile of it is so small that the matrix of its
-            weights (n_queries, tile_size) stays in cache.
-            """
-            for block in blocks(len(keys), IN_CACHE):
-                block_keys = keys[block]
-                # What is summed: 1 and the values, and for polynomials all products of terms.
-                columns = self._columns.take(block_keys, axis=0)
-                if basis.degree:
-                    numbers = problem.keys.take(block_keys, axis=0)[:, self._numeric]
-                    columns = basis.columns((numbers - middle) / unit, columns[:, 1:])
-                compare = comparison(problem, rows, block_keys, width, about)
-                left_out = left_out_pairs(problem, rows, block_keys)
-                for tile in blocks(len(block_keys), tile_size):
-                    weights, log_divisor, error_bound = shifted_weights(
-                        problem, compare(tile), left_out(tile), quick=quick
-                    )
-                    yield Sums(log_divisor, (weights @ columns[tile]).T, error_bound)
-
-        total = functools.reduce(Sums.plus, sums_of_tiles())
+        basis = self._basis
+        middle_of_products = middle if by_products and quick else None
+        tiles = self._sums_of_tiles(
+            rows, keys, scales[rows], middle, unit, middle_of_products, quick=quick
+        )
+        total = functools.reduce(Sums.plus, tiles)
+        # The sums of the columns of `basis.columns`: powers first, then terms times values.
         sums = np.zeros((basis.n_powers, self._columns.shape[1], len(rows)))
         sums[:, 0], of_values = total.sums[: basis.n_powers], total.sums[basis.n_powers :]
         sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))
         return total._replace(sums=sums)
+
+    def _sums_of_tiles(
+        self, rows, keys, row_scales, middle, unit, middle_of_products, *, quick
+    ):
+        """Yield the sums over one tile of keys after the other, (n_columns, n_rows) each.
+
+        A block of keys is prepared at once; a tile of it is so small that the matrix of its
+        weights (n_rows, tile_size) stays in cache. Arguments are as for `_about`;
+        `middle_of_products` is the middle if products of matrices are allowed, else None.
+        """
+        problem, basis = self._problem, self._basis
+        tile_size = max(64, IN_CACHE // len(rows))
+        for block in blocks(len(keys), IN_CACHE):
+            block_keys = keys[block]
+            # What is summed: 1 and the values, and for polynomials all products of terms.
+            columns = self._columns.take(block_keys, axis=0)
+            if basis.degree:
+                numbers = problem.keys.take(block_keys, axis=0)[:, self._numeric]
+                columns = basis.columns((numbers - middle) / unit, columns[:, 1:])
+            compare = comparison(problem, rows, block_keys, row_scales, middle_of_products)
+            left_out = left_out_pairs(problem, rows, block_keys)
+            for tile in blocks(len(block_keys), tile_size):
+                weights, log_divisor, error_bound = shifted_weights(
+                    problem, compare(tile), left_out(tile), quick=quick
+                )
+                yield Sums(log_divisor, (weights @ columns[tile]).T, error_bound)
 
 
 def in_logarithms(kernel):
@@ -142,50 +173,60 @@ def in_logarithms(kernel):
     return kernel.signed is False and not kernel.compact
 
 
-def comparison(problem, rows, keys, width, about=None):
-    """Return a function from a slice of `keys` to the weights (n, m), or to their logarithms.
+def comparison(problem, rows, keys, scales, middle=None):
+    """Return a function that computes the weights of keys for the queries at `rows`.
 
-    With the middle of the queries (d,), kernels that have a form of dot products take it.
+    The function takes a slice of `keys`, the positions of keys, and returns a table (n_rows,
+    n_slice) of the kernel times the keys' weights, or the logarithms of both for kernels
+    `in_logarithms`. `scales` (n_rows,) are those of the queries. If `middle` (n_numeric,), the
+    middle of the queries, is passed and all scales are equal, kernels with a form of dot
+    products are computed as a product of matrices.
     """
     kernel, logs = problem.kernel, in_logarithms(problem.kernel)
     x, y = problem.queries[rows], problem.keys.take(keys, axis=0)
     weights = problem.weights[keys]
     is_weighted = bool((weights != 1).any())
-    join, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
-    is_one_width = width.min() == width.max()
-    if is_one_width and width[0] != 1:
-        x, y = (kernel.rescale(points, float(width[0])) for points in (x, y))
+    combine, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
+    has_one_scale = scales.min() == scales.max()
+    if has_one_scale and scales[0] != 1:
+        x, y = (kernel.rescale(points, float(scales[0])) for points in (x, y))
     product = None
-    if is_one_width and about is not None:
-        middle = np.zeros(x.shape[1])
-        middle[kernel.numeric_columns(x.shape[1])] = about / width[0]
+    if has_one_scale and middle is not None:
+        center = np.zeros(x.shape[1])
+        center[kernel.numeric_columns(x.shape[1])] = middle / scales[0]
         with np.errstate(over="ignore"):  # keys that far away have no weight
-            product = kernel.as_dot_product(x - middle, y - middle)
+            product = kernel.as_dot_product(x - center, y - center)
     if product is not None:
-        queries = np.column_stack([product.queries, product.query_bias, np.ones(len(x))])
-        bias = product.key_bias + weights
-        product_keys = np.column_stack([product.keys, np.ones(len(y)), bias])
-        return lambda tile: queries @ product_keys[tile].T
-    if is_one_width:
-        function = kernel.log if logs else kernel
+        # Rows (q, b, 1) times columns (k, 1, b') are q'k + b + b', with the biases b and b'.
+        query_factors = np.column_stack([product.queries, product.query_bias, np.ones(len(x))])
+        key_bias = product.key_bias + weights
+        key_factors = np.column_stack([product.keys, np.ones(len(y)), key_bias])
+        return lambda tile: query_factors @ key_factors[tile].T
+    if has_one_scale:
+        evaluate = kernel.log if logs else kernel
 
         def compare(tile):
-            return function(x, y[tile])
+            return evaluate(x, y[tile])
 
     else:
-        form, squares = kernel.radial_form(x.shape[1]), np.square(width)[:, None]
-        function = form.log_values if logs else form.values
+        # Only kernels of the distance have scales that differ: they divide the distances.
+        form, squared_scales = kernel.radial_form(x.shape[1]), np.square(scales)[:, None]
+        evaluate = form.log_values if logs else form.values
 
         def compare(tile):
-            return function(form.squared(x, y[tile]) / squares, x, y[tile])
+            return evaluate(form.squared(x, y[tile]) / squared_scales, x, y[tile])
 
     if not is_weighted:
         return compare
-    return lambda tile: join(compare(tile), weights[tile])
+    return lambda tile: combine(compare(tile), weights[tile])
 
 
 def left_out_pairs(problem, rows, keys):
-    """Return a function from a slice of `keys`, which ascend, to the pairs to leave out."""
+    """Return a function that finds the pairs of a query and a key to leave out.
+
+    The function takes a slice of `keys`, positions that ascend, and returns the rows and the
+    columns of these pairs in a table of :func:`comparison`, or None for no pair.
+    """
     if problem.left_out is None:
         return lambda tile: None
     low, high = np.searchsorted(keys, problem.left_out[rows].T)
@@ -199,10 +240,17 @@ def left_out_pairs(problem, rows, keys):
 
 
 def shifted_weights(problem, table, left_out, *, quick=False):
-    """Return weights (n, m) divided by ``exp(shift)``, the shifts, and bounds of the errors.
+    """Turn a table of :func:`comparison` into weights divided by ``exp(shift)``, in place.
 
-    The weights are computed in place, from a table of :func:`comparison`. If they are quick,
-    all shifts are 0. Shifts and bounds are (n,).
+    `left_out` are the rows and columns of pairs without weight, or None.
+
+    Returns
+    -------
+    weights : array of shape (n, m)
+    shift : array of shape (n,)
+        Logarithm of the largest absolute weight of each query, or 0.
+    error_bound : array of shape (n,)
+        Bound on the error of the sum of a query's weights; 0 if it is exact.
     """
     if not in_logarithms(problem.kernel):
         if left_out is not None:
@@ -211,7 +259,7 @@ def shifted_weights(problem, table, left_out, *, quick=False):
             return table, np.zeros(len(table)), np.zeros(len(table))
         size = np.abs(table)
         largest = size.max(axis=1)
-        # Sums below this have lost half of their digits.
+        # Sums below this bound have lost half of their digits, since signed weights cancel.
         bound = np.finfo(np.float64).eps ** 0.5 * size.sum(axis=1)
         divisor = np.where(largest > 0, largest, 1.0)
         table /= divisor[:, None]
@@ -235,9 +283,10 @@ def exponentials(table):
 
 
 def split(points, rows, *, max_rows=math.inf, max_width=math.inf):
-    """Split rows into groups of at most `max_rows` neighbours, at most `max_width` wide.
+    """Split rows of points (n, d) into groups of neighbours; return a list of arrays of rows.
 
-    Points are (n, d), and the width is that along the longest axis.
+    Groups are halved along their longest axis until they have at most `max_rows` rows, and are
+    at most `max_width` wide along it.
     """
     remaining, groups = [rows], []
     while remaining:
@@ -254,7 +303,7 @@ def split(points, rows, *, max_rows=math.inf, max_width=math.inf):
             remaining += [rows[order[len(rows) // 2 :]], rows[order[: len(rows) // 2]]]
         elif len(extent) and extent[axis] > max_width:
             low, high = (end[axis] for end in ends)
-            # Between neighbouring numbers the middle rounds to one of them.
+            # Rounding must not put the middle at the upper end: no half may be empty.
             is_below = group[:, axis] <= min(low / 2 + high / 2, np.nextafter(high, low))
             remaining += [rows[~is_below], rows[is_below]]
         elif len(rows):
@@ -263,17 +312,21 @@ def split(points, rows, *, max_rows=math.inf, max_width=math.inf):
 
 
 def _move(sums, offset, ratio, basis):
-    """Turn sums about a middle into those about points at offsets (n, d) from it, in place.
+    """Turn sums about middles into sums about the queries, in place, by the binomial theorem.
 
-    The unit changes as well: `ratio` (n,) is the unit before, divided by the new one.
+    Queries are at offsets (n, d) from the middles, in the unit of the sums. The unit changes as
+    well: `ratio` (n,) is the old unit divided by the new one.
     """
+    # (u - o)^a = sum_l binom(a, l) (-o)^(a - l) u^l along each axis, for the offset o. Higher
+    # powers come first, since they need lower ones about the middle.
     powers = list(map(tuple, basis.powers.tolist()))
-    place = {power: i for i, power in enumerate(powers)}
+    index = {power: i for i, power in enumerate(powers)}
     for axis, i in itertools.product(range(offset.shape[1]), reversed(range(len(powers)))):
         power = powers[i]
         for lower in range(power[axis]):
             exponent = power[axis] - lower
             factor = math.comb(power[axis], lower) * (-offset[:, axis]) ** exponent
-            sums[i] += factor * sums[place[*power[:axis], lower, *power[axis + 1 :]]]
+            sums[i] += factor * sums[index[*power[:axis], lower, *power[axis + 1 :]]]
+    # Powers above the degree are summed for the weights only.
     sums[basis.size :, 1:] = 0.0
     sums *= (ratio ** basis.powers.sum(axis=1)[:, None])[:, None]

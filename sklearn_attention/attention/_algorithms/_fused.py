@@ -1,8 +1,13 @@
-"""The weighted average as scaled dot-product attention, in one fused pass of torch.
+r"""The weighted average as scaled dot-product attention, in one fused pass of torch.
 
 It is taken for averages (degree 0) by kernels with a form of dot products, such as Gaussians,
-from a hundred million pairs on, where it is accurate. Time is O(n m), several times less than
-that of `_dense.py`; memory is O(n + m), since the scores never exist as a matrix.
+for a hundred million pairs or more, where it is accurate. For n queries and m keys time is
+O(n m), several times less than that of `_dense.py`; memory is O(n + m), since the scores never
+exist as a matrix.
+
+*Scores* :math:`q_i^\top k_j + b_j` are the logarithms of weights, up to a constant of each
+query; `bias` (m,) has the :math:`b_j`, including the logarithms of the keys' weights.
+`log_sums` (n,) are the logarithms of the sums of ``exp(scores)``.
 """
 
 import numpy as np
@@ -13,21 +18,23 @@ from ..._blocks import blocks
 from .._sums import Sums
 from ._keys import ranges
 
-# Bound on the rounding error of a log-weight, by the precision of the result. At half of this
-# bound, as normal rows of 64 features have, averages in single precision have five digits.
+# Maximum rounding error of a log-weight, by the precision of the result. At half of this bound,
+# as normal rows of 64 features have, averages in single precision have five digits.
 _TOLERANCE = {np.float64: 5e-13, np.float32: 5e-5}
-# The fused kernel needs queries, keys and values of one width, in single precision a multiple
-# of the first number. More values than the second number are cheaper in several passes.
+# The fused kernel needs queries, keys and values with the same number of columns, in single
+# precision a multiple of the first number. More columns of values than the second number are
+# cheaper in several passes.
 _MULTIPLE, _MAX_WIDTH = 16, 64
 # Keys that a query leaves out are subtracted if their share of the weight is at most this.
 _MAX_LEFT_OUT = 0.9
 
 
 def fused_sums(problem):
-    """Sum for averages over all keys, by a kernel with a dot-product form.
+    """Compute `Sums` for averages over all keys, by a kernel with a dot-product form.
 
-    Sums are computed in the precision of the result. If they are not accurate for a query, the
-    bound on its error is infinite. None if this version of torch has another operator.
+    They are computed in the precision of the result: the sums of weights are 1 and the shifts
+    their logarithms. If they are not accurate for a query, the bound on its error is infinite.
+    None if this version of torch has another operator.
     """
     form, values = problem.kernel.as_dot_product(problem.queries, problem.keys), problem.values
     bias = form.key_bias + np.log(problem.weights)
@@ -35,29 +42,30 @@ def fused_sums(problem):
     arrays = (np.ascontiguousarray(x, dtype) for x in (form.queries, form.keys, values, bias))
     try:
         with torch.no_grad():
-            fields = softmax_average(*map(torch.from_numpy, arrays))
+            outputs = softmax_average(*map(torch.from_numpy, arrays))
     except (AttributeError, RuntimeError, TypeError):  # the operator is not public
         return None
-    averages, log_sums = (field.numpy().astype(np.float64) for field in fields)
+    averages, log_sums = (x.numpy().astype(np.float64) for x in outputs)
     is_accurate = _log_weight_error(problem, dtype) <= _TOLERANCE[dtype]
     error_bound = np.where(is_accurate, 0.0, np.inf)
     if problem.left_out is not None:
+        # The torch kernel sums over all keys. Those that are left out are subtracted.
         low, high = problem.left_out.T
         query, key = np.repeat(np.arange(len(low)), high - low), ranges(low, high)
         scores = np.vecdot(form.queries[query], form.keys[key]) + bias[key]
         weights = np.exp(scores - log_sums[query])
-        share = np.bincount(query, weights, len(low))
-        remaining = (1 - share).clip(1 - _MAX_LEFT_OUT)
+        weight_left_out = np.bincount(query, weights, len(low))
+        remaining_weight = (1 - weight_left_out).clip(1 - _MAX_LEFT_OUT)
         np.subtract.at(averages, query, weights[:, None] * values[key])
-        averages /= remaining[:, None]
-        log_sums += np.log(remaining)
-        error_bound[share > _MAX_LEFT_OUT] = np.inf
+        averages /= remaining_weight[:, None]
+        log_sums += np.log(remaining_weight)
+        error_bound[weight_left_out > _MAX_LEFT_OUT] = np.inf
     columns = np.column_stack([np.ones(len(averages)), averages])
     return Sums(log_sums + form.query_bias, np.array(columns.T[None]), error_bound)
 
 
 def _log_weight_error(problem, dtype):
-    """Bound the rounding errors of each query's scores."""
+    """Return a bound (n,) on the rounding errors of each query's scores."""
     key_norm = np.linalg.norm(problem.keys, axis=1).max()
     query_norm = np.linalg.norm(problem.queries, axis=1)
     # The query's own square cancels in the average, but not in the normaliser.
@@ -66,16 +74,14 @@ def _log_weight_error(problem, dtype):
 
 
 def softmax_average(queries, keys, values, bias):
-    """Compute softmax averages (n, p) with a bias (m,) per key, and log-normalisers (n,).
-
-    The latter are ``logsumexp(queries @ keys.T + bias)`` over the keys.
-    """
+    """Return softmax averages (n, p) of tensors, and ``logsumexp(queries @ keys.T + bias)``."""
     averages = []
     for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
         width = max(queries.shape[1], values[:, columns].shape[1])
         if queries.dtype == torch.float32:
             width = -(-width // _MULTIPLE) * _MULTIPLE
-        # The kernel reads rows as if they were contiguous, whatever the strides are.
+        # Columns of 0 change no score. The kernel reads rows as if they were contiguous,
+        # whatever the strides are.
         q, k, v = (
             pad(x, (0, width - x.shape[1])).contiguous()
             for x in (queries, keys, values[:, columns])
@@ -86,7 +92,10 @@ def softmax_average(queries, keys, values, bias):
 
 
 def cpu_flash_attention(queries, keys, values, bias):
-    """Compute attention and its log-normaliser by torch's own kernel for CPUs."""
+    """Compute softmax averages and log-sums by torch's own kernel for CPUs.
+
+    Queries (n, width), keys (m, width) and values (m, width) are tensors.
+    """
     average, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         queries[None, None],  # (1, 1, n, width)
         keys[None, None],

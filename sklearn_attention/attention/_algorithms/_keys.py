@@ -1,4 +1,20 @@
-"""Keys along one or two features, over which kernel sums take linear time."""
+r"""Keys along one or two features, over which kernel sums take linear time.
+
+`LinearTimeKeys` is the base class of a `Line` and a `Plane`. For m keys :math:`k_i` and n
+queries q their method `sums` computes, in O(n + m),
+
+.. math:: S_{\alpha c}(q) = \sum_i K\bigl((q - k_i) / s\bigr)
+          \bigl((k_i - q) / s\bigr)^\alpha C_{ci}
+
+at a *scale* s, a multiple of the bandwidth; coordinates are in bandwidths. The *columns* C
+(1 + p, m) have the weights of the keys, and these times each of p values. The *powers* are the
+exponents :math:`\alpha` (n_axes,) of all monomials up to twice the degree of the polynomial;
+those above the degree are summed for the weights only.
+
+The sums of linear time have rounding errors relative to the largest weights around, and a bound
+on these. Queries that leave out keys are summed over all keys first, and these are subtracted.
+A sum that is not well above its bound is computed again from pairs.
+"""
 
 import copy
 import functools
@@ -22,16 +38,14 @@ ROUNDING = 1e-13
 _NEGLIGIBLE = 1e-20
 
 
-class Keys(ABC):
-    """Base class of keys along one or two axes, and sums over them in linear time."""
+class LinearTimeKeys(ABC):
+    """Base class of keys along one or two axes, and sums over them in linear time.
 
-    # A subclass has an algorithm of linear time. It may sum pairs where that is faster, or if
-    # sums are too small for the error bound.
+    Points (m, n_axes) are the keys in bandwidths, with weights (m,) and values (m, p); `degree`
+    is that of the local polynomial.
+    """
 
-    # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
-    # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
-    # `powers` has exponents of the distances, in bandwidths, along each axis. `peak` is the
-    # kernel at distance 0; beyond the distance `cutoff` it is negligible.
+    # A subclass has the attribute `order`: the position of each point among the keys as passed.
 
     def __init__(self, points, weights, values, kernel, degree=0):
         self.points, self.kernel, self.degree = points, kernel, degree
@@ -39,28 +53,29 @@ class Keys(ABC):
         self.columns = np.vstack([weights, (values * weights[:, None]).T])
         basis = Basis(degree, points.shape[1])
         self.powers = list(map(tuple, basis.powers.tolist()))
-        # Number of sums that differ from 0.
+        # This is the number of sums S that are not 0 by definition.
         self.n_sums = len(self.powers) + basis.size * (len(self.columns) - 1)
+        # The peak is the kernel at distance 0; beyond the cutoff the kernel is negligible.
         self.peak = float(kernel.profile(np.zeros(1))[0])
         self.cutoff = cutoff(kernel, 2 * degree)
-        # Logarithm of the ratio of the largest weight to the smallest one, less the margin by
-        # which negligible weights are below rounding.
+        # This is the logarithm of the ratio of the largest weight to the smallest one, less the
+        # margin between rounding and negligible weights.
         span = math.log(weights.max()) - math.log(weights[weights > 0].min())
         self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _NEGLIGIBLE))
-        # Logarithm of the ratio of the weight of the nearest key to a negligible one.
+        # This is the logarithm of the ratio of the nearest key's weight to a negligible one.
         self.log_ratio_to_negligible = self.span - math.log(_NEGLIGIBLE)
 
     @classmethod
     def of(cls, table, form, degree=0):
-        """Return the keys of a table along the features of its kernel's form."""
+        """Return the keys of a table along the features that its kernel's form compares."""
         points = table.keys[:, form.columns]
         points = points[:, 0] if len(form.columns) == 1 else points
         keys = cls(points, table.weights, table.values, form.kernel, degree)
         keys._axes = form.columns
         return keys
 
-    def asked(self, problem):
-        """Return the keys of a problem with its queries."""
+    def with_queries(self, problem):
+        """Return a copy of these keys with the queries of a problem of the same keys."""
         keys = copy.copy(self)
         keys.problem, queries = problem, problem.queries[:, self._axes]
         keys.are_queries = len(queries) == len(self.points) and np.array_equal(
@@ -73,51 +88,59 @@ class Keys(ABC):
 
     @functools.cached_property
     def _rank(self):
-        """Position of each key, as passed, in the order of the points."""
+        """Position among the points of each key, in the order of the keys as passed."""
         rank = np.empty_like(self.order)
         rank[self.order] = np.arange(len(rank))
         return rank
 
     @abstractmethod
     def _in_linear_time(self, queries, scale):
-        """Return sums, and bounds on the error of the first; None if pairs are as fast."""
+        """Return sums (n_powers, 1 + p, n), and bounds (n,) on the errors of the weights' sums.
+
+        The result is None if pairs are as fast.
+        """
 
     def _by_pairs(self, queries, scale, left_out):
-        """Sum pair by pair over the keys within the cutoff; None if others are faster."""
+        """Return `Sums` over pairs within the cutoff; None if other algorithms are faster."""
         return None
 
     def sums(self, queries, scale, left_out=None, *, max_share=1.0):
-        """Sum about queries (m, n_axes) at multiples of the bandwidth, a number or (m,).
+        """Compute `Sums` about queries (n, n_axes), at a scale that is a number or (n,).
 
-        Ranges `left_out` (m, 2) are positions of keys as passed. Sums below the error bound are
-        computed again from pairs, unless their share is larger than `max_share`. None if other
-        algorithms are faster.
+        `left_out` (n, 2) is the range of keys, as passed, that each query leaves out. Sums that
+        are not well above their error bound are computed again from pairs, unless more than the
+        share `max_share` of the queries has such sums. None if other algorithms are faster.
+
+        If the queries are the keys in their order, pass the array `points` itself, which
+        subclasses recognise.
         """
-        # The attribute `points` as queries saves work.
-        with_errors = self._in_linear_time(queries, scale)
+        sums_and_errors = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
-        if with_errors is None:
+        if sums_and_errors is None:
             return self._by_pairs(queries, scales, left_out)
-        sums, error = with_errors
+        sums, error = sums_and_errors
         if left_out is not None:
             self._subtract(sums, queries, scales, left_out)
         result = Sums(np.zeros(len(queries)), sums, _ACCURACY * error)
-        small = np.flatnonzero(~(sums[0, 0] > result.error_bound))
-        if 0 < len(small) <= max_share * len(queries):
-            pairs = self._by_pairs(queries[small], scales[small], _rows(left_out, small))
-            if pairs is not None:
-                result.put(small, pairs)
+        inaccurate = np.flatnonzero(~(sums[0, 0] > result.error_bound))
+        if 0 < len(inaccurate) <= max_share * len(queries):
+            pair_sums = self._by_pairs(
+                queries[inaccurate], scales[inaccurate], _rows(left_out, inaccurate)
+            )
+            if pair_sums is not None:
+                result.put(inaccurate, pair_sums)
         return result
 
     def _subtract(self, sums, queries, scales, left_out):
-        """Subtract from sums those over the keys that queries leave out, in place."""
+        """Subtract from sums, in place, the terms of the keys that queries leave out."""
         low, high = left_out.T
+        # Each step subtracts at most one key per query: the one at `low + step`.
         for step in range((high - low).max(initial=0)):
             has_key = low + step < high
             rows = slice(None) if has_key.all() else np.flatnonzero(has_key)
             keys = self._rank[low[rows] + step]
             u = (self.points[keys] - queries[rows]).T
-            # At the keys all powers but 0 are 0.
+            # At distance 0 all powers but 0 are 0, and the kernel is at its peak.
             powers, weights = self.powers[:1], self.peak
             if u.any():
                 u /= scales[rows]
@@ -128,9 +151,9 @@ class Keys(ABC):
                     sums[p, c, rows] -= terms * self.columns[c, keys]
 
     def sums_of(self, rows, scale, *, max_share):
-        """Sum about some queries of the problem, in their order, as :meth:`sums`.
+        """Compute `Sums` about the queries at `rows` of the problem, in the order of the rows.
 
-        Powers are in units of the scale, a number or one for each query.
+        `scale` is a number or (n_rows,), and `max_share` as in :meth:`sums`.
         """
         queries, left_out = self._queries_at(rows)
         order = np.arange(len(queries))
@@ -148,7 +171,7 @@ class Keys(ABC):
         return np.split(scales, len(scales))
 
     def _queries_at(self, rows):
-        """Return some queries, and the ranges of keys that they leave out."""
+        """Return the queries at `rows`, and the ranges of keys that they leave out or None."""
         return _rows(self._queries, rows), _rows(self.problem.left_out, rows)
 
 
@@ -158,28 +181,33 @@ def _rows(table, rows):
 
 
 def in_order(ordered, order):
-    """Return sums of ordered queries in the order in which the queries were passed."""
+    """Return `Sums` of ordered queries in the order in which the queries were passed.
+
+    `order` has the position, as passed, of each ordered query.
+    """
     result = Sums(*(np.empty_like(field) for field in ordered[:3]))
     result.shift[order], result.error_bound[order] = ordered.shift, ordered.error_bound
-    # Sum by sum: NumPy is ten times slower where it writes to many rows at once.
-    for e, c in np.ndindex(ordered.sums.shape[:2]):
-        result.sums[e, c][order] = ordered.sums[e, c]
+    # Each sum is written on its own: NumPy is ten times slower if it writes to many rows.
+    for power, column in np.ndindex(ordered.sums.shape[:2]):
+        result.sums[power, column][order] = ordered.sums[power, column]
     return result
 
 
 def cutoff(kernel, power=0, span=0.0):
-    """Return the distance, in bandwidths, beyond which a kernel times a power is negligible.
+    """Return the distance, in bandwidths, beyond which a kernel is negligible.
 
-    The power is one of the distance. With the span of the weights this also holds for the
-    heaviest key beside the lightest.
+    Beyond it the kernel times this power of the distance is less than 1e-20 of its peak. With
+    `span`, the logarithm of the ratio of the largest weight to the smallest one, this holds for
+    the heaviest key relative to the lightest one. The distance is rounded up to a multiple of
+    1/8; it is infinite if the kernel is not negligible at 256 bandwidths.
     """
     if math.isfinite(kernel.support):
         return kernel.support
     distances = np.arange(0.125, 256, 0.125)
     peak = kernel.profile(np.zeros(1))[0]
     weights = kernel.profile(distances**2) * np.maximum(distances, 1) ** power
-    counts = weights > _NEGLIGIBLE * math.exp(-span) * peak
-    return math.inf if counts[-1] else float(distances[np.flatnonzero(counts)[-1]]) + 0.125
+    matters = weights > _NEGLIGIBLE * math.exp(-span) * peak
+    return math.inf if matters[-1] else float(distances[np.flatnonzero(matters)[-1]]) + 0.125
 
 
 # Pairs at a time: the temporaries stay in the processor's cache.
@@ -187,31 +215,32 @@ BLOCK_PAIRS = IN_CACHE // 4
 
 
 def blocks_of_sizes(sizes, max_sum):
-    """Yield positions of sizes (m,) above 0, in blocks whose sizes sum to `max_sum` at most.
+    """Yield blocks of positions of positive sizes (n,), in order.
 
-    A block has one position at least.
+    The sizes in a block sum to `max_sum` at most, unless it has a single position.
     """
     rows = np.flatnonzero(sizes)
     ends = np.cumsum(sizes[rows])
     first = 0
     while first < len(rows):
-        done = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + max_sum, "right")))
-        yield rows[first:last]
-        first = last
+        start = ends[first - 1] if first else 0
+        stop = max(first + 1, int(np.searchsorted(ends, start + max_sum, "right")))
+        yield rows[first:stop]
+        first = stop
 
 
 class Ranges(NamedTuple):
     """A range of keys for each query."""
 
-    low: Any  # (m,) the first key of each
-    high: Any  # (m,) the key behind its last
-    order: Any = None  # the keys in the order of which these are ranges; None for their own
+    low: Any  # (n,) the position of the first key
+    high: Any  # (n,) one past the position of the last key
+    order: Any = None  # (n_positions,) the key at each position; None if these are equal
 
     def blocks(self):
-        """Yield queries that have keys, the number of keys of each, and these keys.
+        """Yield blocks of queries that have keys, the number of keys of each, and these keys.
 
-        Each block has at most `BLOCK_PAIRS` pairs, or a single query.
+        A block has at most `BLOCK_PAIRS` pairs, or a single query. The keys of its queries
+        follow each other, (n_pairs,).
         """
         counts = (self.high - self.low).clip(0)
         for rows in blocks_of_sizes(counts, BLOCK_PAIRS):
@@ -225,6 +254,10 @@ def inside(limits, positions):
 
 
 def ranges(low, high):
-    """Return all numbers of some ranges, one range after the other."""
+    """Return all integers of the ranges [low, high), one range after the other.
+
+    For example, the ranges [2, 4) and [7, 8) give 2, 3, 7.
+    """
     sizes = high - low
-    return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)
+    offsets = low - (np.cumsum(sizes) - sizes)
+    return np.arange(sizes.sum()) + np.repeat(offsets, sizes)

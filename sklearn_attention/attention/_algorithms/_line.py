@@ -1,8 +1,14 @@
-"""Kernel sums along one feature, by running sums, recurrences, boxes or pairs.
+r"""Kernel sums along one feature, by running sums, recurrences, boxes or pairs.
 
-An estimate of the nanoseconds decides between the algorithm of linear time and the pairs
-within the kernel's cutoff. Pairs also serve queries with bandwidths of their own, and those
-for which the sum is not well above the error bound.
+A `Line` holds the keys in order. By the kernel, it has one of three algorithms of linear time:
+running sums for polynomials on a window (`_windows.py`), recurrences for exponentials
+(`_recurrences.py`), and boxes, Chebyshev interpolation between cells, for analytic kernels
+(`_boxes.py`). After sorting n queries and m keys, time and memory are O(n + m).
+
+Pairs within the *cutoff*, the distance beyond which the kernel is negligible, are taken if they
+need fewer nanoseconds by an estimate. They also serve queries at scales of their own, and those
+for which the sum is not well above the error bound. A *scale* is a multiple of the bandwidth; a
+distance in bandwidths divided by it is u.
 """
 
 import functools
@@ -13,7 +19,7 @@ import numpy as np
 from ..._blocks import IN_CACHE
 from .._sums import Sums
 from ._boxes import Boxes, Grid
-from ._keys import Keys, Ranges, cutoff, in_order, inside
+from ._keys import LinearTimeKeys, Ranges, cutoff, in_order, inside
 from ._nearest import distance_along, nearest_along
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
@@ -24,14 +30,15 @@ _WIDTH, _TERMS = 2.0, 20
 _SAMPLED_QUERIES = 64
 # Nanoseconds of a pair in sums pair by pair; of a call of an algorithm of linear time; and, for
 # each sum, of the terms that boxes move from one cell to another.
-_PAIR, _CALL, _CELL = 12.0, 2e5, 35.0
+_PAIR_NS, _CALL_NS, _CELL_NS = 12.0, 2e5, 35.0
 
 
-class Line(Keys):
-    """Keys along one feature, in order."""
+class Line(LinearTimeKeys):
+    """Keys along one feature, in order.
 
-    # Queries ascend, too, unless the nearest keys are searched. `order` has the positions of
-    # the keys as passed, and `x` their coordinates, which ascend.
+    `order` (m,) has the position of each key as passed, and `x` (m,) the coordinates, which
+    ascend. The queries of sums ascend, too, but not those of :meth:`nearest_of`.
+    """
 
     def __init__(self, x, weights, values, kernel, degree=0, order=None):
         self.order = np.argsort(x) if order is None else order
@@ -42,6 +49,7 @@ class Line(Keys):
 
     @functools.cached_property
     def _algorithm(self):
+        """The algorithm of linear time for the kernel."""
         if self.kernel.polynomial is not None:
             return WindowSums(self)
         if self.kernel.exponential_polynomial is not None:
@@ -49,35 +57,40 @@ class Line(Keys):
         return _BoxSums(self)
 
     def _in_linear_time(self, queries, scale):
-        if np.ndim(scale) or self._pairs_are_few(queries, scale):
+        if np.ndim(scale) or self._pairs_are_faster(queries, scale):
             return None
         return self._algorithm(queries, scale)
 
-    def _pairs_are_few(self, queries, scale):
+    def _pairs_are_faster(self, queries, scale):
+        """Return True if pairs need fewer nanoseconds than the algorithm of linear time.
+
+        The number of pairs is estimated from queries at regular steps.
+        """
         if not len(queries):
             return True
         sample = queries[:: max(1, len(queries) // _SAMPLED_QUERIES), 0]
         low, high = window(self.x, sample, self.cutoff * scale)
-        pairs, linear = _PAIR * (high - low).mean(), self._algorithm.cost(high - low)
-        return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
+        n_near = high - low
+        time_of_pairs = _PAIR_NS * n_near.mean() * len(queries)
+        # The cost is the time for one key and one query together.
+        n_keys_and_queries = (len(self.x) + len(queries)) / 2
+        return time_of_pairs < self._algorithm.cost(n_near) * n_keys_and_queries + _CALL_NS
 
     def _by_pairs(self, queries, scale, left_out):
-        kernel, places = self.kernel, queries[:, 0]
+        """Compute `Sums` over the keys within the cutoff of each query, pair by pair.
+
+        `scale` is (n,) here, and `left_out` (n, 2) or None. All sums are exact.
+        """
+        kernel, q = self.kernel, queries[:, 0]
         is_compact = math.isfinite(kernel.support)
-        distance = self._cutoff_of_all * scale
-        if not is_compact:
-            nearest = distance_along(self, places, left_out) / scale
-            far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.cutoff / 4))
-            distance[far] = self._cutoff_beside(nearest[far]) * scale[far]
-        exact = is_compact and kernel.profile(np.ones(1))[0] > 0
-        ranges = Ranges(*window(self.x, places, distance, exact=exact))
-        shift = np.full(len(places), -np.inf)
-        sums = np.zeros((2 * self.degree + 1, len(self.columns), len(places)))
-        for rows, counts, keys in ranges.blocks():
+        sums = np.zeros((2 * self.degree + 1, len(self.columns), len(q)))
+        shift = np.full(len(q), -np.inf)
+        # The pairs of all queries follow each other: `starts` are the first ones of each query.
+        for rows, counts, keys in self._near_ranges(q, scale, left_out).blocks():
             starts = np.cumsum(counts) - counts
             query = np.repeat(rows, counts)
             with np.errstate(over="ignore"):
-                u = (self.x[keys] - places[query]) / scale[query]
+                u = (self.x[keys] - q[query]) / scale[query]
                 weights = (kernel.profile if is_compact else kernel.log_profile)(u * u)
             if left_out is not None:
                 is_left_out = inside(left_out.take(query, axis=0), self.order[keys])
@@ -96,10 +109,28 @@ class Line(Keys):
                     if power:
                         terms *= u
                     sums[power, c, rows] = np.add.reduceat(terms, starts)
-        return Sums(shift, sums, np.zeros(len(places)))
+        return Sums(shift, sums, np.zeros(len(q)))
 
-    def _cutoff_beside(self, nearest):
-        """Return the distance up to which keys count beside one at the distance `nearest`."""
+    def _near_ranges(self, q, scale, left_out):
+        """Return the `Ranges` of keys whose weight is not negligible at queries q (n,).
+
+        Keys are compared with the nearest key that is not left out, if this is far away.
+        """
+        kernel, distance = self.kernel, self._cutoff_of_all * scale
+        is_compact = math.isfinite(kernel.support)
+        if not is_compact:
+            nearest = distance_along(self, q, left_out) / scale
+            is_far = np.isfinite(nearest) & (nearest > self.cutoff / 4)
+            distance[is_far] = self._cutoff_from_nearest(nearest[is_far]) * scale[is_far]
+        jumps = is_compact and kernel.profile(np.ones(1))[0] > 0
+        return Ranges(*window(self.x, q, distance, exact=jumps))
+
+    def _cutoff_from_nearest(self, nearest):
+        """Return the distances (n,) beyond which keys are negligible beside the nearest one.
+
+        `nearest` (n,) are the distances to the nearest keys. Both are in bandwidths times the
+        scale.
+        """
         # The kernels' logarithms are concave: beyond two points they fall at least as fast as
         # between these, and beyond the nearest key as fast as from 0.
         step = 1 / np.maximum(nearest, 1.0)
@@ -110,63 +141,72 @@ class Line(Keys):
         return nearest + np.fmin(distance, self._cutoff_of_all)
 
     def nearest_of(self, rows):
-        """Sum over the nearest keys of some queries of the problem."""
+        """Sum over the nearest keys of the queries at `rows` of the problem, as `Nearest`."""
         queries, left_out = self._queries_at(rows)
         return nearest_along(self, queries[:, 0], left_out, self.problem.rounding[rows])
 
     def groups(self, scales):
-        """Return the scales in groups whose sums are computed together."""
+        """Return the scales in groups whose sums :meth:`side_by_side` computes together."""
         polynomial = self.kernel.polynomial
-        # Where the kernel jumps, a distance's last digit decides which keys have weight.
+        # Where the kernel jumps, the last digit of a distance decides which keys have weight,
+        # and side by side this digit is lost.
         jumps = polynomial is not None and sum(polynomial) > 1e-9
         if jumps or not self.are_queries or self.problem.left_out is None:
             return np.split(scales, len(scales))
-        lengths = (np.ptp(self.x) + self._gap) / scales + 2 * self.cutoff
+        # These are the lengths of the copies of the keys that are laid out side by side.
+        lengths = (np.ptp(self.x) + self._largest_gap) / scales + 2 * self.cutoff
         starts, end = [0], lengths[0]
         for position in range(1, len(scales)):
             first = starts[-1]
             end += lengths[position]
             n_numbers = (position - first + 1) * self.columns.size
-            # Positions beyond this have lost half of their digits.
+            # Coordinates beyond this number have lost half of their digits.
             if end > np.finfo(np.float64).eps ** -0.5 or n_numbers > IN_CACHE:
                 starts.append(position)
                 end = lengths[position]
         return np.split(scales, starts[1:])
 
     @functools.cached_property
-    def _gap(self):
+    def _largest_gap(self):
+        """Largest difference of neighbouring keys, in bandwidths."""
         return np.diff(self.x).max(initial=0.0)
 
     def side_by_side(self, scales):
-        """Sum about the keys, which leave keys out, at one bandwidth after the other."""
-        # For small samples a call takes longer than the sums. So copies of the keys, each in
-        # units of its own bandwidth, are laid out side by side, so far from each other that no
-        # key has weight in another copy, even where its own neighbours are far.
+        """Compute `Sums` about the keys, which leave keys out, at several scales in one call.
+
+        The queries of the result are all keys at the first scale, then at the second, and so
+        on.
+        """
+        # For small samples a call takes longer than the sums. So copies of the keys, each
+        # divided by its scale, are laid out side by side, so far from each other that no key
+        # has weight in another copy, even where its own neighbours are far.
         n_scales, problem = len(scales), self.problem
-        lengths = (self.x[-1] - self.x[0]) / scales + self._gap / scales.min()
+        lengths = (self.x[-1] - self.x[0]) / scales + self._largest_gap / scales.min()
         lengths += 2 * self.cutoff
-        places = (self._queries[:, 0] - self.x[0]) / scales[:, None]
-        places += (np.cumsum(lengths) - lengths)[:, None]
-        copies = len(self.x) * np.arange(n_scales)[:, None]
+        x_of_copies = (self._queries[:, 0] - self.x[0]) / scales[:, None]
+        x_of_copies += (np.cumsum(lengths) - lengths)[:, None]
+        # Keys of each copy are numbered after those of the copies before it.
+        first_keys = len(self.x) * np.arange(n_scales)[:, None]
         line = Line(
-            places.ravel(),
+            x_of_copies.ravel(),
             np.tile(problem.weights, n_scales),
             np.tile(problem.values, (n_scales, 1)),
             self.kernel,
             self.degree,
-            (self.order + copies).ravel(),
+            (self.order + first_keys).ravel(),
         )
-        left_out = (problem.left_out + copies[:, :, None]).reshape(-1, 2)
+        left_out = (problem.left_out + first_keys[:, :, None]).reshape(-1, 2)
         left_out = left_out.take(line.order, axis=0)
         return in_order(line.sums(line.points, 1.0, left_out), line.order)
 
 
 class _BoxSums:
-    """Boxes of a kernel that is analytic, and light in its tails."""
+    """Boxes of an analytic kernel with light tails, on a line."""
 
     def __init__(self, line):
         kernel = line.kernel
-        # Near a singularity of the kernel the coefficients of polynomials would fall slowly.
+        # Coefficients of polynomials fall slowly if a cell is wide relative to the distance to
+        # the kernel's nearest singularity in the complex plane.
         width = min(_WIDTH, kernel.analytic_strip / 2)
         self._boxes = Boxes(line, kernel.profile, Grid(width, _TERMS, line.cutoff))
         self._n_sums, self._n_cells = line.n_sums, 2 * line.cutoff / width
@@ -175,12 +215,15 @@ class _BoxSums:
         return self._boxes(self._boxes.plan(queries, scale))
 
     def cost(self, n_near):
-        """Return nanoseconds per key and query; `n_near` has numbers of keys in windows."""
+        """Return nanoseconds for a key and a query together.
+
+        `n_near` (n_sampled,) has the numbers of keys within the cutoff of sampled queries.
+        """
         n_in_cell = (n_near / self._n_cells).clip(1)
-        return 40 + self._n_sums * (14 + _CELL * self._n_cells * (1 / n_in_cell).mean())
+        return 40 + self._n_sums * (14 + _CELL_NS * self._n_cells * (1 / n_in_cell).mean())
 
 
-def serves(kernel):
+def serves_line(kernel):
     """Return True if a kernel of the distance has an algorithm of linear time on the line."""
     is_light = kernel.analytic_strip > 0 and np.isfinite(cutoff(kernel))
     has_moments = kernel.polynomial is not None or kernel.exponential_polynomial is not None

@@ -1,7 +1,9 @@
 """Kernel sums of a Gaussian in two features by Chebyshev interpolation between cells.
 
-They are taken for many pairs, if moving terms between cells takes less time than the pairs in
-neighbouring cells. Time and memory are O(n + m) for each sum.
+They are taken for many pairs of n queries and m keys, if moving the terms of cells
+(`_boxes.py`) takes less time than the pairs in cells within the cutoff of each other. Time and
+memory are O(n + m) for each sum. A Gaussian is a product over both axes, K(x, y) = k(x) k(y),
+and no other kernel of the distance is.
 """
 
 import math
@@ -9,7 +11,7 @@ import math
 import numpy as np
 
 from ._boxes import Boxes, Grid
-from ._keys import Keys, cutoff
+from ._keys import LinearTimeKeys, cutoff
 
 # Width of cells in standard deviations, and number of polynomials: errors are below rounding.
 _WIDTH, _TERMS = 5.0, 32
@@ -19,18 +21,19 @@ FEW_PAIRS = 2**19
 _PAIRS_OF_CELL = 256
 
 
-class Plane(Keys):
-    """Keys in the plane, for a kernel that :func:`serves_plane`."""
+class Plane(LinearTimeKeys):
+    """Keys along two features, for a Gaussian; :func:`serves_plane` recognises it."""
 
     def __init__(self, points, weights, values, kernel, degree=0):
         super().__init__(np.ascontiguousarray(points), weights, values, kernel, degree)
-        self.order, deviation = np.arange(len(points)), _deviation(kernel)
-        peak = math.sqrt(self.peak)  # of each axis
-        self._boxes = Boxes(
-            self,
-            lambda squared: peak * np.exp((-0.5 / deviation**2) * squared),
-            Grid(_WIDTH * deviation, _TERMS, cutoff(kernel)),
-        )
+        self.order = np.arange(len(points))
+        std = _gaussian_std(kernel)
+        peak_along_axis = math.sqrt(self.peak)
+
+        def profile(squared):
+            return peak_along_axis * np.exp((-0.5 / std**2) * squared)
+
+        self._boxes = Boxes(self, profile, Grid(_WIDTH * std, _TERMS, cutoff(kernel)))
 
     def _in_linear_time(self, queries, scale):
         if np.ndim(scale) or len(queries) * len(self.points) < FEW_PAIRS:
@@ -43,10 +46,10 @@ class Plane(Keys):
 
 def serves_plane(kernel):
     """Return True if a kernel of the distance has an algorithm of linear time in the plane."""
-    return _deviation(kernel) is not None
+    return _gaussian_std(kernel) is not None
 
 
-def _deviation(kernel):
+def _gaussian_std(kernel):
     """Return the standard deviation of a Gaussian kernel in bandwidths; None for others."""
     if not math.isinf(kernel.analytic_strip):
         return None

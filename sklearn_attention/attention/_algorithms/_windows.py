@@ -1,8 +1,21 @@
-"""Kernel sums along one feature by running sums of moments in cells.
+r"""Kernel sums along one feature by running sums of moments in cells.
 
-They are for compact kernels that are polynomials of the distance, such as Epanechnikov's.
-After sorting, time is O(n + m) with a factor of the squared number of moments; memory is O(n)
-for each moment.
+They are taken for compact kernels that are polynomials of the distance, such as Epanechnikov's:
+:math:`K(u) = \sum_k c_k |u|^k` for :math:`|u| \le 1`, where u is the difference of key and
+query in bandwidths times a scale. After sorting n queries and m keys, time is O(n + m) with a
+factor of M^2, and memory is O(m M) for each column; M = 1 + degree of the kernel + 2 degree of
+the local polynomial is the number of *moments*.
+
+The line is divided into *cells*, about as wide as a window. With the position t of a key from
+the middle of its cell and the position s of this middle from the query, u = t + s. So for each
+*side* of the query, on which |u| is u or -u,
+
+.. math:: K(u)\, u^e = \sum_{i, j} E_{ije}\, s^i\, t^j
+
+with an *expansion* E (M, M, n_powers) that follows from the binomial theorem. Sums over a range
+of keys in a cell need only its *moments* :math:`\sum t^j C_c`, for the columns C that are
+summed; these are the difference of two *running sums*. A window is cut into *pieces*, each in
+one cell and on one side.
 """
 
 import math
@@ -15,29 +28,33 @@ from ._chebyshev import first_of_each
 # Running sums restart at the first cell after this many rows, so that they do not have the
 # rounding errors of rows that are far away.
 _ROWS_OF_RUN = 2048
+# Bound on the rounding error of a sum, relative to the kernel's peak times the weights.
 _ROUNDING = 1e-12
 
 
 class WindowSums:
-    r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time."""
-
-    # Within a cell, about as wide as a window, running sums of powers about its middle give
-    # those of any range of keys. A polynomial about the query is one about that middle with
-    # other coefficients.
+    """Sums over the keys of a `Line` for a kernel that is a polynomial of the distance."""
 
     def __init__(self, line):
         polynomial, degree = line.kernel.polynomial, line.degree
         self.x, self.columns, self.degree = line.x, line.columns, degree
-        self._size = len(polynomial) + 2 * degree
-        self._peak, self._jumps = polynomial[0], sum(polynomial) > 1e-9
+        self._n_moments = len(polynomial) + 2 * degree
+        # True if the kernel is not 0 at the end of its support.
+        self._jumps = sum(polynomial) > 1e-9
+        self._peak = polynomial[0]
         self._is_even = not any(polynomial[1::2])
-        self._sides = [
-            self._expansion([c * side**k for k, c in enumerate(polynomial)]) for side in (-1, 1)
+        # Expansions for keys before the query and after it.
+        self._expansions = [
+            self._expand([c * side**k for k, c in enumerate(polynomial)]) for side in (-1, 1)
         ]
 
-    def _expansion(self, polynomial):
-        """Return the coefficients of p(t + s) u^e: of power i of s, power m of t, and e."""
-        size, n_powers = self._size, 2 * self.degree + 1
+    def _expand(self, polynomial):
+        """Return the expansion E of a kernel that is this polynomial of u on one side.
+
+        The result (M n_powers, M) has a row for each power of t and each exponent e, and a
+        column for each power of s.
+        """
+        size, n_powers = self._n_moments, 2 * self.degree + 1
         expansion = np.zeros((size, size, n_powers))
         for e in range(n_powers):
             for k, coefficient in enumerate(polynomial):
@@ -46,64 +63,77 @@ class WindowSums:
         return expansion.reshape(size, -1).T.copy()
 
     def __call__(self, queries, scale):
-        """Return sums (n_powers, c, m) for sorted queries (m, 1), and error bounds (m,)."""
+        """Return sums (n_powers, c, n) about sorted queries (n, 1), and error bounds (n,).
+
+        The bounds are those of the first sum, that of the weights.
+        """
         x, columns, queries = self.x, self.columns, queries[:, 0]
         low, high = window(x, queries, scale, exact=self._jumps)
+        # 1. Keys are divided into cells: cell i has the keys from starts[i] to starts[i + 1].
         first = first_of_each(np.floor(x / (2 * scale)))
         starts = np.append(first, len(x))
         cell = np.repeat(np.arange(len(first)), np.diff(starts))
         middle = (x[first] + x[starts[1:] - 1]) / 2
         t = (x - middle[cell]) / scale
+        # 2. Each piece of a window adds its moments about the cell's middle, moved to the
+        # query.
         pieces = self._pieces(starts, cell, queries, low, high)
         sums = np.zeros((2 * self.degree + 1, len(columns), len(queries)))
-        of_query = self._size * (2 + 2 * self.degree + len(columns))  # numbers at a time
-        at_once = max(1, IN_MEMORY // (self._size * max(len(x), len(queries))))
-        for block in blocks(len(columns), at_once):
-            running, restart = self._running(starts, t, columns[block])
+        numbers_per_query = self._n_moments * (2 + 2 * self.degree + len(columns))
+        max_pieces = max(1, IN_CACHE // numbers_per_query)
+        max_columns = max(1, IN_MEMORY // (self._n_moments * max(len(x), len(queries))))
+        for block in blocks(len(columns), max_columns):
+            running, restart = self._running_sums(starts, t, columns[block])
             for rows, start, stop, expansion in pieces:
-                for pieces_block in blocks(len(rows), max(1, IN_CACHE // of_query)):
-                    first_key, places = start[pieces_block], rows[pieces_block]
-                    owner = cell[first_key]
-                    s = (middle[owner] - queries[places]) / scale
-                    inside = running[stop[pieces_block] - 1]
-                    later = np.flatnonzero(first_key > restart[owner])
-                    inside[later] -= running[first_key[later] - 1]
-                    terms = self._about(s, inside, expansion)
-                    # Sum by sum: NumPy is slow where it picks from many rows at once.
+                for piece_block in blocks(len(rows), max_pieces):
+                    first_key, query = start[piece_block], rows[piece_block]
+                    piece_cell = cell[first_key]
+                    s = (middle[piece_cell] - queries[query]) / scale
+                    # The moments are the running sums at the last key of the piece, less those
+                    # before its first key, unless running sums restart there.
+                    moments = running[stop[piece_block] - 1]
+                    later = np.flatnonzero(first_key > restart[piece_cell])
+                    moments[later] -= running[first_key[later] - 1]
+                    terms = self._about_queries(s, moments, expansion)
+                    # Each sum is added on its own: NumPy is slow where it writes to many rows.
                     for e, c in np.ndindex(terms.shape[:2]):
-                        sums[e, block.start + c][places] += terms[e, c]
+                        sums[e, block.start + c][query] += terms[e, c]
         total_weight = np.append(0.0, np.cumsum(columns[0]))
         error = _ROUNDING * self._peak * (total_weight[high] - total_weight[low])
         return sums, error
 
     def cost(self, n_near):
-        """Return nanoseconds for each key and query."""
-        return 120 + self._size * (33 + 5 * (2 * self.degree + 1) * len(self.columns))
+        """Return nanoseconds for a key and a query together, whatever `n_near` is."""
+        return 120 + self._n_moments * (33 + 5 * (2 * self.degree + 1) * len(self.columns))
 
-    def _about(self, s, inside, expansion):
-        """Turn sums about the middles of cells into those about queries, (n_powers, c, m)."""
-        powers = np.ones((self._size, len(s)))
-        for k in range(1, self._size):
-            np.multiply(powers[k - 1], s, out=powers[k])
-        weights = (expansion @ powers).reshape(self._size, -1, len(s))
-        inside = inside.reshape(len(s), -1).T.copy().reshape(self._size, -1, len(s))
-        return np.einsum("jeq,jcq->ecq", weights, inside)
+    def _about_queries(self, s, moments, expansion):
+        """Turn moments (n, M, c) about the middles of cells into sums (n_powers, c, n)."""
+        powers_of_s = np.ones((self._n_moments, len(s)))
+        for k in range(1, self._n_moments):
+            np.multiply(powers_of_s[k - 1], s, out=powers_of_s[k])
+        weights = (expansion @ powers_of_s).reshape(self._n_moments, -1, len(s))
+        moments = moments.reshape(len(s), -1).T.copy().reshape(self._n_moments, -1, len(s))
+        return np.einsum("jeq,jcq->ecq", weights, moments)
 
     def _pieces(self, starts, cell, queries, low, high):
-        """Cut windows where cells end, and at the query: (queries, start, stop, expansion)."""
+        """Cut the windows of queries where cells end, and at the query.
+
+        Returns tuples of the positions of queries, the first key of each piece, one past its
+        last key, and the expansion. Each tuple has at most one piece for each query.
+        """
         filled_rows = np.flatnonzero(high > low)
         low, high = low[filled_rows], high[filled_rows]
         first = cell[low]
         # No window overlaps more than three cells, which are as wide but for rounding.
         cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
+        # An even kernel has the same expansion on both sides, so windows are not cut at
+        # queries.
         middle = low
         if not self._is_even:
             middle = np.searchsorted(self.x, queries[filled_rows], "left")
+        before, after = self._expansions
         pieces = []
-        for bottom, top, expansion in (
-            (low, middle, self._sides[0]),
-            (middle, high, self._sides[1]),
-        ):
+        for bottom, top, expansion in ((low, middle, before), (middle, high, after)):
             for begin, end in zip([np.zeros_like(low), *cuts], cuts, strict=False):
                 start, stop = np.maximum(bottom, begin), np.minimum(top, end)
                 filled = np.flatnonzero(stop > start)
@@ -112,36 +142,38 @@ class WindowSums:
                     pieces.append((rows, start[filled], stop[filled], expansion))
         return pieces
 
-    def _running(self, starts, t, columns):
-        """Return running sums of columns times powers of the position, (n, size, n_columns).
+    def _running_sums(self, starts, t, columns):
+        """Return running sums (m, M, n_columns) over the keys of columns times powers of t.
 
         The second result is, for each cell, the key at which its running sums restart.
         """
-        terms = np.empty((len(t), self._size, len(columns)))
+        terms = np.empty((len(t), self._n_moments, len(columns)))
         terms[:, 0] = columns.T
-        for m in range(1, self._size):
-            np.multiply(terms[:, m - 1], t[:, None], out=terms[:, m])
+        for power in range(1, self._n_moments):
+            np.multiply(terms[:, power - 1], t[:, None], out=terms[:, power])
         flat = terms.reshape(len(t), -1)
         restart = np.empty_like(starts)
         cell = 0
         while cell < len(restart) - 1:
-            last = np.searchsorted(starts, starts[cell] + _ROWS_OF_RUN)
-            last = min(last, len(restart) - 1)
-            rows = slice(starts[cell], starts[last])
+            end = np.searchsorted(starts, starts[cell] + _ROWS_OF_RUN)
+            end = min(end, len(restart) - 1)
+            rows = slice(starts[cell], starts[end])
             np.cumsum(flat[rows], axis=0, out=flat[rows])
-            restart[cell:last] = rows.start
-            cell = last
+            restart[cell:end] = rows.start
+            cell = end
         return terms, restart
 
 
 def window(x, queries, distance, *, exact=False):
-    """Return ranges of sorted keys within a distance: the first key, and one past the last.
+    """Return the range of sorted keys x within a distance (n,) of each query (n,).
 
-    If `exact`, a key belongs to a range if and only if ``|x - q| / distance <= 1``, which
-    matters for a kernel that jumps there.
+    The results are the first key and one past the last, (n,) each. If `exact`, a key belongs to
+    a range if and only if ``|x - q| / distance <= 1`` as it is rounded, which matters for a
+    kernel that jumps there.
     """
     bottom, top = queries - distance, queries + distance
     if exact:
+        # Each end is moved to the last number that is inside, a few numbers away at most.
         for end, direction in ((bottom, -np.inf), (top, np.inf)):
             for _ in range(3):
                 outward = np.nextafter(end, direction)
