@@ -210,6 +210,12 @@ MUTATIONS = [
         "what is trusted of one part stays in its own scale",
     ),
     Mutation(
+        "attention/_leave_one_out.py",
+        "log_weights = np.log(problem.weights[own_key])",
+        "log_weights = np.log(problem.weights[problem.left_out[:, 0]])",
+        "the first row of a gap stands for the row itself",
+    ),
+    Mutation(
         "attention/_doubled_windows.py",
         "adequacy = np.minimum(by_rows, np.maximum(by_points, inverse_leverage))",
         "adequacy = np.minimum(by_rows, by_points)",

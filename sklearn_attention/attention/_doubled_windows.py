@@ -78,15 +78,23 @@ class Windows:
         n_rows, n_points = self._n_rows, self._n_points
         return self._adequacy(weight, self._total, inverse_leverage, n_rows, n_points)
 
-    def adequacy_without(self, rows, weight, inverse_leverage, without_point):
+    def adequacy_without(self, rows, weight, inverse_leverage, without_point, ranges=None):
         """Compute the adequacy of windows each of which leaves out one of `rows`.
 
         `without_point` is the inverse leverage in a fit that leaves out the design point of the
         row. This is the fit to all remaining design points if the row is alone at its own.
+        ``ranges`` (n, 2) are those of the rows that each window leaves out, if they are more:
+        of these, rows that copy another are taken to stay.
         """
         is_single, is_alone = self._is_single[rows], self._is_alone[rows]
-        total = self._total - self._weights[rows]
+        weight_left_out = self._weights[rows]
         inverse_leverage = np.where(is_alone, without_point, inverse_leverage)
+        if ranges is not None:
+            sums_before = np.cumsum([self._weights, self._is_single, self._is_alone], axis=1)
+            sums_before = np.pad(sums_before, ((0, 0), (1, 0)))
+            sums = sums_before[:, ranges[:, 1]] - sums_before[:, ranges[:, 0]]
+            weight_left_out, is_single, is_alone = sums
+        total = self._total - weight_left_out
         n_rows, n_points = self._n_rows - is_single, self._n_points - is_alone
         return self._adequacy(weight, total, inverse_leverage, n_rows, n_points)
 

@@ -259,9 +259,10 @@ class _PredictedRows:
         self.own_key = problem.left_out[:, 0]
         self.values, self.weights = problem.values[self.own_key], problem.weights[self.own_key]
         self._without_row = self._without_block = Reduction(problem, degree, **options)
+        self.h_block = None
         if gap:
-            h_block = key_ranges(self.own_key, gap).clip(max=len(problem.keys))
-            problem = replace(problem, left_out=h_block)
+            self.h_block = key_ranges(self.own_key, gap).clip(max=len(problem.keys))
+            problem = replace(problem, left_out=self.h_block)
             self._without_block = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
@@ -306,9 +307,11 @@ class _PredictedRows:
         # The terms K(x, x) of a kernel that is the same everywhere do not depend on the scale.
         problem, terms = reduction.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
-            terms = own_terms(problem)
+            terms = own_terms(problem, self.own_key)
         for group, row_blocks in reduction.each(scales):
-            group_terms = own_terms(problem.rescaled(group[0])) if terms is None else terms
+            group_terms = terms
+            if group_terms is None:
+                group_terms = own_terms(problem.rescaled(group[0]), self.own_key)
             fields_of_blocks = [self._finish(group_terms, *block) for block in row_blocks]
             fields = [np.concatenate(field) for field in zip(*fields_of_blocks, strict=True)]
             # A group may have several scales, one after the other in each field.
@@ -399,7 +402,11 @@ class _WidenedRows:
             total = weights / weight_in_all
             total_without = weights * (1 - weight_in_block) / weight_in_block
         adequacy_without = self._windows.adequacy_without(
-            keys, total_without, inverse_leverage, inverse_leverage - 1
+            keys,
+            total_without,
+            inverse_leverage,
+            without_point=inverse_leverage - 1,
+            ranges=None if self._rows.h_block is None else self._rows.h_block[rows],
         )
         adequacy = self._windows.adequacy(total, inverse_leverage)
         return [(adequacy_without, left_out), (adequacy, fitted, leverage)]
@@ -452,7 +459,7 @@ def _check_rows(rows, X, sample_weight):
             positions = positions[np.isin(positions, weighted_rows)]
     if not len(positions):
         raise ValueError(
-            f"rows={positions!r} selects no row of positive weight: pass the position of at "
+            f"rows={rows!r} selects no row of positive weight: pass the position of at "
             "least one."
         )
     return positions
@@ -483,15 +490,16 @@ def is_same_everywhere(kernel, n_features):
     return kernel.stationary or kernel.radial_form(n_features) is not None
 
 
-def own_terms(problem):
+def own_terms(problem, own_key):
     """Return the terms w_i K(x_i, x_i) of the queries' own keys in the sums of weights.
 
-    They are two arrays (n,): the logarithm of the absolute value, and the sign.
+    They are two arrays (n,): the logarithm of the absolute value, and the sign. ``own_key``
+    (n,) is the position of the key that each query is; with a gap, queries leave out more keys.
     """
     kernel, x = problem.kernel, problem.queries
     if is_same_everywhere(kernel, x.shape[1]):
         x = x[:1]
-    log_weights = np.log(problem.weights[problem.left_out[:, 0]])
+    log_weights = np.log(problem.weights[own_key])
     if kernel.signed is False:
         return at_rows(kernel.log, x, x) + log_weights, np.ones_like(log_weights)
     values = at_rows(kernel, x, x)

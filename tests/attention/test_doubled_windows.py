@@ -123,6 +123,21 @@ def test_all_that_is_known_agrees(kernel, degree):
             np.testing.assert_allclose(left_out[:, i, 0], without.predict(queries), atol=1e-7)
 
 
+@pytest.mark.parametrize("gap", [0, 2])
+def test_rows_around_a_gap_are_left_out_of_widened_windows_with_their_weights(gap):
+    """As if the model were fitted without the row and the gap, whatever the weights are."""
+    X, y = rows_with_a_gap(30)
+    X, y = X[np.argsort(X[:, 0])], y[np.argsort(X[:, 0])]
+    weights = np.random.default_rng(0).choice([0.2, 1.0, 5.0], len(X))
+    options = {"bandwidth": 0.01, "degree": 1}
+    found = LeaveOneOut(X, y, "gaussian", widen=True, gap=gap, sample_weight=weights, **options)
+    left_out = found.predictions().left_out[:, 0]
+    for i in range(len(X)):
+        far = np.abs(np.arange(len(X)) - i) > gap
+        model = LocalPolynomialRegressor(**options).fit(X[far], y[far], weights[far])
+        assert left_out[i] == pytest.approx(model.predict(X[[i]])[0], abs=1e-9)
+
+
 def test_kernels_that_do_not_fall_are_not_widened():
     X, y = rows_with_a_gap(30)
     models = [
