@@ -99,6 +99,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM_KEY: _CURRENT_FORM}
 
     def __setstate__(self, state):
+        # The form is the layout of the fitted attributes; files of 0.2.0 have the current one.
         builders = {kind.__name__: kind for kind in self._held} | dict(self._builders)
         attributes = {name: _build(value, builders) for name, value in state.items()}
         attributes.pop(_FORM_KEY, None)
@@ -159,11 +160,13 @@ def _flatten(value, kinds):
 
 
 def _build(value, builders):
-    """Undo `_flatten`.
+    """Undo `_flatten`: build the dataclasses whose fields it has stored in dicts.
 
-    For each class name, `builders` has the class, or a function of the same fields.
+    `builders` maps the name of a class to the class, or to a function that takes the stored
+    fields as keywords.
     """
-    # A user's dict may have the same key, but not with a name that has a builder.
+    # A user's dict that happens to have this key is left as it is, since its value is no name
+    # of a class in `builders`.
     name = value.get(_CLASS_KEY) if isinstance(value, dict) else None
     if isinstance(name, str) and name in builders:
         stored = {key: _build(item, builders) for key, item in value.items()}

@@ -156,7 +156,7 @@ def best_classes(scores, classes):
     pairs = zip(outputs, scores, strict=True)
     columns = [_take_names(names, score.argmax(axis=-1)) for names, score in pairs]
     if len({frozenset(basic_types(names)) for names in outputs}) > 1:
-        # In an array that is not one of objects, numbers would become texts.
+        # If labels of several types were stacked as they are, numbers would become texts.
         columns = [names.astype(object) for names in columns]
     return np.stack(columns, axis=-1) if isinstance(classes, list) else columns[0]
 

@@ -61,8 +61,9 @@ def as_array(x, name, chunks=None):
     import dask.array as da
 
     if hasattr(type(x), "to_dask_array"):
-        # `to_dask_array(lengths=True)` is avoided: it fails if a few columns of Parquet files
-        # are read in fewer partitions than the frame says it has.
+        # `to_dask_array(lengths=True)` fails for a few columns of Parquet files, since Dask
+        # then reads several files as one partition, and lengths and partitions differ in
+        # number.
         read = functools.partial(_to_numpy, name)
         x = with_type_checks(name, x).map_partitions(read, meta=read(x._meta))
     elif is_partitioned(x) and not isinstance(x, da.Array):
@@ -88,7 +89,8 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     Parameters
     ----------
     estimator : estimator
-        It stores names and number of features if `reset`, and otherwise has stored them.
+        Names and number of features are stored in it if `reset`, and otherwise compared with
+        those that it has stored.
     X, y : array, data frame or Dask collection
         `y` may be None.
     dtypes : dtype or tuple of dtype
@@ -104,10 +106,11 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
         `y` is None if it was None.
     """
     # Names and number of features are checked at once. The cells of training rows are checked
-    # by a pass over the partitions, and those of queries when they are computed.
+    # at once, too, by a pass over the partitions; those of queries are checked when they are
+    # computed.
     remedy = "make numbers of all its cells, or, in a data frame, texts"
     check_numeric_types("X", X, remedy)
-    # scikit-learn takes the names of features from the empty table of a data frame.
+    # `_meta` is Dask's table without rows, from which scikit-learn reads the names of features.
     declared = getattr(X, "_meta", X) if hasattr(X, "columns") else X
     X = as_array(X, "X")
     if X.ndim != 2:

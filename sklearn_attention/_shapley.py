@@ -315,7 +315,8 @@ class FeatureEffectsMixin:
                 raise ValueError(f"class_label={class_label!r} is for classifiers: omit it.")
             return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
         classes = classes_of_outputs(self.classes_)
-        first_columns = np.cumsum([0, *map(len, classes[:-1])])  # of the outputs
+        # The position of the first class of each output among all scores.
+        first_columns = np.cumsum([0, *map(len, classes[:-1])])
         if class_label is None:
             tables = split_classes(scores, self.classes_)
             return first_columns + np.stack([table.argmax(axis=1) for table in tables], axis=1)
@@ -510,8 +511,9 @@ class Game:
 def effects_of_all(values, masks):
     """Average what each feature adds to all coalitions without it, (n_features, ...).
 
-    `masks` (n_masks, n_features) are all coalitions of some of the features, in the order of
-    binary numbers, and `values` (n_masks, ...) are their values.
+    `masks` (n_masks, n_features) are all subsets of a part of the features, in the order of
+    binary numbers, and `values` (n_masks, ...) are their values. All other features are in no
+    subset, and have the effect 0.
     """
     effects = np.zeros((masks.shape[1], *values.shape[1:]))
     sizes, n = masks.sum(axis=1), masks.any(axis=0).sum()

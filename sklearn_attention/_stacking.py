@@ -101,8 +101,10 @@ def predict_scores(model, X, absent=None):
 def _probabilities(model, X):
     """Predict probabilities; average them over known levels if a level is unknown.
 
-    An unknown level is NaN in a category that had no missing cell in training. At each split
-    trees would send it to the side of most rows, so that probabilities would be too extreme.
+    Unknown levels are encoded as NaN, and so are missing cells. If a category had no missing
+    cell in training (`complete_`), NaN is an unknown level. Trees would send it to the side of
+    most rows at each split, so that probabilities would be too extreme. So its row is predicted
+    with the level of each of several training rows (`known_rows_`) in its place.
     """
     probabilities = model.predict_proba(X)
     if hasattr(model, "complete_"):  # absent from other models, and from files of version 0.2.0

@@ -387,20 +387,25 @@ class _WidenedRows:
         double_windows(evaluate, self._max_distance / row_scales[0])
 
     def _groups(self, rows, scales, fields=None):
-        """Return the groups of windows without each row, and of windows with it.
+        """Return two groups: the windows of `rows` without the row, and those with it.
 
-        The first one has the field `left_out`, the second `fitted` and `leverage`. `fields` are
-        those of `_PredictedRows.predict`, if they are known.
+        A group is a tuple of the adequacy (n,) of the windows, which is 1 or more where rows
+        determine the polynomial, and of what is predicted in them: `left_out` without the row,
+        `fitted` and `leverage` with it. ``scales`` (n,) are those of the windows, and `fields`
+        are those of `_PredictedRows.predict`, if they are known.
         """
         keys, weights = self._rows.own_key[rows], self._rows.weights[rows]
         if fields is None:
             fields = self._rows.each(rows, scales)
         left_out, fitted, leverage, weight_in_block, weight_in_all = fields
         inverse_leverage = self._inverse_leverage(keys, scales)
-        # An own weight s = w / (w + W) of a row of weight w gives the weight W without it.
+        # The own weight s = w / (w + W) of a row of weight w is solved for the weight W of all
+        # other rows in the window.
         with np.errstate(divide="ignore"):
             total = weights / weight_in_all
             total_without = weights * (1 - weight_in_block) / weight_in_block
+        # Without its own point, whose leverage is h, a point has the leverage h / (1 - h): the
+        # inverse is 1 / h - 1.
         adequacy_without = self._windows.adequacy_without(
             keys,
             total_without,

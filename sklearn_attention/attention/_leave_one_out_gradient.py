@@ -122,17 +122,21 @@ class LeaveOneOutGradient:
         if self._empty == "nan":
             averages[is_empty] = np.nan
             return
-        # Distances are rounded like the numbers as they were passed, medians included.
+        # Distances have the rounding errors of the numbers as they were passed, before their
+        # medians were subtracted.
         scaled, passed = self._numbers / bandwidth, self._passed_numbers / bandwidth
         rounding = rounding_of_distances(passed, passed, self._precision)
-        for block in self._blocks if is_empty.any() else ():
+        if not is_empty.any():
+            return
+        for block in self._blocks:
             rows = block[is_empty[block]]
-            left_out = key_ranges(rows)
+            left_out = key_ranges(rows)  # of each row, the row itself
             _, is_nearest = nearest_by_pairs(scaled[rows], scaled, left_out, rounding[rows])
             weights = is_nearest * self._weights
             with np.errstate(invalid="ignore"):  # NaN where there is no other row
                 weights /= weights.sum(axis=1, keepdims=True)
-            # This is the nearest rows' average, as if they were all at this row.
+            # All nearest rows are treated as if they were at this row, so that averages of
+            # products are those of the row's own offset, times the averages of the values.
             offset = self._scaled_rows[rows] - self._middles[rows]
             averages[rows] = self._basis.columns(offset, weights @ self._values)
 

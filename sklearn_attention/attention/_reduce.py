@@ -190,7 +190,11 @@ class Reduction:
         return scale if query_scale is None else scale * query_scale[rows]
 
     def _linear_keys(self, degree, line):
-        """Return a `Line` or a `Plane` of the keys if sums take linear time, else None."""
+        """Return a `Line` or a `Plane` of the keys if sums take linear time, else None.
+
+        `line` is a `Line` of the same keys that was made before, or None. A plane sums at one
+        scale for all queries.
+        """
         problem, form = self.problem, None
         if line is not None:
             return line.with_queries(problem)

@@ -118,7 +118,8 @@ def _lazy_fields(fields_at, queries, types, max_queries):
     """Return the fields of a Dask array of queries, as Dask arrays with the same chunks.
 
     ``fields_at(first, block)`` returns those of one block of at most `max_queries` queries, as
-    a Delayed object; `first` is the number of the block's first query.
+    a Delayed object; `first` is the number of the block's first query. `types` are those of
+    `field_types`: the shape and the type of each field.
     """
     import dask
 
@@ -133,7 +134,8 @@ def _lazy_fields(fields_at, queries, types, max_queries):
         rows.stop - rows.start for size in joined_sizes for rows in blocks(size, max_queries)
     ] or [0]
     query_blocks = partitions(queries.rechunk({0: tuple(sizes)}))
-    # Clusters start tasks of one name few at a time, however these are fused.
+    # The scheduler of a cluster starts few of the tasks that share a name at a time, also if
+    # Dask fuses them. So all blocks have one name, and few are in memory at once.
     name, fields_of_blocks = f"queries-{uuid.uuid4().hex}", []
     for first, (block,) in zip(_starts(sizes), query_blocks, strict=True):
         in_memory = dask.delayed(np.asarray)(block, dask_key_name=(name, first))

@@ -67,10 +67,10 @@ class Smoother:
         """Sum over one part of the keys; return `Sums`, or None if no key has weight.
 
         `query_scale` and `leave_one_out` are as for :func:`attend`; `location` is that of all
-        keys, None for averages. If `complete`, every query for which the fast
-        algorithm is inaccurate is summed again, and sums over the nearest keys are added as a
-        fallback. Otherwise sums may be inaccurate: the total over all parts shows whether this
-        matters.
+        keys, None for averages. If `complete`, every query for which the fast algorithm is
+        inaccurate is summed again, and sums over the nearest keys are added as a fallback.
+        Otherwise the sums of a part may stay inaccurate: the caller compares the total over all
+        parts with its error bound, and completes the queries where it is too small.
         """
         if weights is not None and not weights.any():
             return None
@@ -80,6 +80,7 @@ class Smoother:
         sums = reduction.sums(rows, max_share=1.0 if complete else _MAX_RECOMPUTED_SHARE)
         if complete:
             sums = reduction.with_fallbacks(sums, rows, all_keys=False)
+        # Parts have weights in units of their own, which the sums of all parts must not have.
         return sums.times(prepared.table.log_weight_scale)
 
     def sums_over_chunks(

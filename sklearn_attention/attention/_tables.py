@@ -129,7 +129,11 @@ def attention_weights(
 
 
 def normalized_weights(problem, empty):
-    """Return weights (n, m) divided by their sum, or of the policy `empty` where this is 0."""
+    """Return the weights (n, m) of all keys for each query, which sum to 1.
+
+    Where the kernel has no weight at all, they are NaN, or those of the nearest keys, as the
+    policy `empty` says.
+    """
     weights, is_empty = kernel_weights(problem)
     empty_rows = np.flatnonzero(is_empty)
     if len(empty_rows):

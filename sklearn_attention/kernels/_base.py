@@ -152,7 +152,7 @@ class Kernel(BaseEstimator):
         X : array or tensor of shape (n_samples, n_features)
             Queries or keys.
         bandwidth : float or array of shape (n_features,)
-            In the features' own units.
+            The bandwidth of all features, or of each, in the features' own units.
 
         Returns
         -------

@@ -71,8 +71,8 @@ class AitchisonAitken(_CategoricalKernel):
 
     def _compare(self, query, key):
         n_levels = check_positive("n_levels", self.n_levels, integer=True, minimum=2)
-        # The bound is the next larger float, since users may compute it as 1 - 1 / c, which
-        # can be rounded up.
+        # Users may compute the largest lambda (c - 1) / c as 1 - 1 / c, which may round to the
+        # next larger float. So this is allowed, too.
         highest = math.nextafter(highest_lam("unordered", n_levels), 1)
         lam = check_in_interval("lam", self.lam, 0, highest)
         xp = array_namespace(query, key)

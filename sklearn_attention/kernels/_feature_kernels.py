@@ -285,12 +285,13 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
     def _checked_parameter(self, name, X, n_axes):
         """Return a parameter as an array, and raise an error if it does not fit rows X.
 
-        Its last `n_axes` axes have the length of a row; an axis for heads may precede them.
+        Rows of d numbers have the shape (..., n, d), or (..., n_heads, n, d) with heads. The
+        parameter has `n_axes` axes of length d; an axis of length n_heads may precede them.
         """
         value = np.asarray(getattr(self, name), dtype=np.float64)
-        heads = value.shape[: value.ndim - n_axes]
-        fits = value.shape[len(heads) :] == n_axes * (X.shape[-1],) and len(heads) <= 1
-        if not fits or (heads and (X.ndim < 3 or heads[0] != X.shape[-3])):
+        head_axis = value.shape[: value.ndim - n_axes]
+        fits = value.shape[len(head_axis) :] == n_axes * (X.shape[-1],) and len(head_axis) <= 1
+        if not fits or (head_axis and (X.ndim < 3 or head_axis[0] != X.shape[-3])):
             raise ValueError(
                 f"{name} of shape {value.shape} does not fit rows of shape {tuple(X.shape)}: "
                 "adapt the kernel again, to queries and keys with the heads and the last "

@@ -90,21 +90,22 @@ def adapt_directions(normals, covariance):
     directions : ndarray of shape (..., n, d)
         Directions with the distribution :math:`N(0, \Sigma)` that suits the covariance.
     log_weights : ndarray of shape (..., n)
-        Logarithms of the standard normal density at each direction, divided by the density of
-        :math:`N(0, \Sigma)`.
+        Logarithms of the ratio of densities :math:`N(w; 0, I) / N(w; 0, \Sigma)` at each
+        direction w.
     """
     # This is importance sampling after Likhosherstov et al. (2022, Chefs' random tables; 2023,
-    # Dense-exponential random features). Sigma has the axes of the covariance of s = q + k, and
-    # variances 1 / rho_j along them. One direction gives an estimate of exp(q . k). The second
+    # Dense-exponential random features). Sigma has the eigenvectors of the covariance of
+    # s = q + k, and the eigenvalues 1 / rho_j; s_j is s along eigenvector j. One direction w
+    # with its weight estimates exp(q . k) as exp(w . s - |q|^2 / 2 - |k|^2 / 2). The second
     # moment of this estimate, divided by the square of its mean, is the product over j of
     # exp(rho_j s_j^2 / (2 - rho_j)) / sqrt(rho_j (2 - rho_j)). The mean of the logarithm of
     # this product over all pairs depends only on sigma_j^2 = E s_j^2. Its derivative in rho_j
-    # is 0 if rho_j^2 - (3 + 2 sigma_j^2) rho_j + 2 = 0, which has one root in (0, 1].
-    variances, axes = np.linalg.eigh(covariance)  # (..., d), (..., d, d)
+    # is 0 if rho_j^2 - (3 + 2 sigma_j^2) rho_j + 2 = 0, which has one solution in (0, 1].
+    variances, eigenvectors = np.linalg.eigh(covariance)  # (..., d), (..., d, d)
     b = 3 + 2 * np.maximum(variances, 0)
-    # This is the smaller root, written without a difference of two large numbers.
-    precisions = 4 / (b + np.sqrt(b * b - 8))
-    root = (axes / np.sqrt(precisions)[..., None, :]) @ axes.mT
-    directions = normals @ root
+    # This is the smaller solution rho, written without a difference of two large numbers.
+    rho = 4 / (b + np.sqrt(b * b - 8))
+    sqrt_sigma = (eigenvectors / np.sqrt(rho)[..., None, :]) @ eigenvectors.mT
+    directions = normals @ sqrt_sigma
     log_weights = 0.5 * (np.square(normals).sum(-1) - np.square(directions).sum(-1))
-    return directions, log_weights - 0.5 * np.log(precisions).sum(-1, keepdims=True)
+    return directions, log_weights - 0.5 * np.log(rho).sum(-1, keepdims=True)

@@ -120,7 +120,8 @@ def kernel_and_vjp(compare, queries, keys, columns):
 
     variables, inputs = [], []
     for x in (torch.tensor(queries), torch.tensor(keys)):
-        # Codes of categories are no part of the graph: their kernels need no derivative.
+        # Columns that are not among `columns` are codes of categories, which stay constants: no
+        # derivative with respect to a category exists.
         variables.append(x[:, columns].requires_grad_())
         inputs.append(x.index_copy(1, torch.tensor(columns, dtype=torch.long), variables[-1]))
     with torch.enable_grad():

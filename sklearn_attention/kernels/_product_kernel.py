@@ -83,7 +83,7 @@ class ProductKernel(ComposedKernel):
 
     @property
     def _named(self):
-        """The list of (name, kernel, columns), its names checked."""
+        """The parameter `kernels`; its names are checked, which prefix nested parameters."""
         try:
             names = [name for name, _, _ in self.kernels]
         except (TypeError, ValueError):

@@ -33,9 +33,12 @@ def cell_width(width):
 def in_cells(x, width):
     """Return the number of each point's cell, and its position from -1 to 1 in the cell.
 
-    Both have the shape of the coordinates x. An unknown cell has the number ``4 * FURTHEST``.
+    Both have the shape of the coordinates x. A point whose cell cannot be told apart from
+    others, since the number would be above ``2 * FURTHEST`` or not finite, has the number
+    ``4 * FURTHEST``, which no cell has.
     """
-    # Positions within cells lose no digits, wherever the points are.
+    # The start of the cell is subtracted before the division by its width, so that positions of
+    # points far from 0 keep their digits.
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.floor(x / width)
         position = 2 * ((x - number * width) / width) - 1
@@ -53,8 +56,8 @@ def first_of_each(codes):
 class PointsInCells:
     """Points ordered by their cells, in chunks of equal size that lie in one cell.
 
-    `point_codes` (n,) are numbers that identify the points' cells, `positions` (n_axes, n) are
-    those in the cells, and `n_terms` is the number of polynomials along each axis. The
+    `point_codes` (n,) has an integer for each point's cell, `positions` (n_axes, n) are those
+    in the cells, from -1 to 1, and `n_terms` is the number of polynomials along each axis. The
     attribute `codes` (n_cells,) has the cells that hold points, ascending.
     """
 
@@ -71,10 +74,12 @@ class PointsInCells:
         self._size = size = 2 ** int(np.clip(round(math.log2(mean_count)), 2, 6))
         n_chunks = -(-counts // size)
         # The first chunk of each cell, and the cell of each chunk.
-        self._first = np.append(0, np.cumsum(n_chunks))
+        self._first_chunks = np.append(0, np.cumsum(n_chunks))
         self._cell = np.repeat(np.arange(len(first)), n_chunks)
         # The points of a cell fill the slots from its first chunk.
-        slot = np.arange(len(sorted_codes)) + np.repeat(self._first[:-1] * size - first, counts)
+        slot = np.arange(len(sorted_codes)) + np.repeat(
+            self._first_chunks[:-1] * size - first, counts
+        )
         # The slot of each point, in the order of the points.
         self._slot = np.empty_like(slot)
         self._slot[order] = slot
@@ -148,7 +153,7 @@ class PointsInCells:
         for each sum; its last axis belongs to the points' last coordinate. `sums` (n_sums, c,
         n_chunks, size) was made by `empty`.
         """
-        begin, end = self._first[cells.start], self._first[cells.stop]
+        begin, end = self._first_chunks[cells.start], self._first_chunks[cells.stop]
         for chunks, (*along_first, along_last) in self._blocks(begin, end):
             cell = self._cell[chunks] - cells.start
             for terms, sums_of_terms in zip(coefficients, sums, strict=False):

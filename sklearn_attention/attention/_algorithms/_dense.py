@@ -177,10 +177,10 @@ def comparison(problem, rows, keys, scales, middle=None):
     """Return a function that computes the weights of keys for the queries at `rows`.
 
     The function takes a slice of `keys`, the positions of keys, and returns a table (n_rows,
-    n_slice) of the kernel times the keys' weights, or the logarithms of both for kernels
-    `in_logarithms`. `scales` (n_rows,) are those of the queries. If `middle` (n_numeric,), the
-    middle of the queries, is passed and all scales are equal, kernels with a form of dot
-    products are computed as a product of matrices.
+    n_slice) of the kernel times the keys' weights, or the logarithm of this product for kernels
+    `in_logarithms`, which all kernels with a form of dot products are. `scales` (n_rows,) are
+    those of the queries. If `middle` (n_numeric,), the middle of the queries, is passed and all
+    scales are equal, kernels with a form of dot products are computed as a product of matrices.
     """
     kernel, logs = problem.kernel, in_logarithms(problem.kernel)
     x, y = problem.queries[rows], problem.keys.take(keys, axis=0)
@@ -197,7 +197,8 @@ def comparison(problem, rows, keys, scales, middle=None):
         with np.errstate(over="ignore"):  # keys that far away have no weight
             product = kernel.as_dot_product(x - center, y - center)
     if product is not None:
-        # Rows (q, b, 1) times columns (k, 1, b') are q'k + b + b', with the biases b and b'.
+        # The row (q, a, 1) of a query times the column (k, 1, b) of a key is q'k + a + b, with
+        # the biases a of the query and b of the key.
         query_factors = np.column_stack([product.queries, product.query_bias, np.ones(len(x))])
         key_bias = product.key_bias + weights
         key_factors = np.column_stack([product.keys, np.ones(len(y)), key_bias])

@@ -49,7 +49,7 @@ class LinearTimeKeys(ABC):
 
     def __init__(self, points, weights, values, kernel, degree=0):
         self.points, self.kernel, self.degree = points, kernel, degree
-        self._largest = np.abs(points).max()
+        self._max_coordinate = np.abs(points).max()
         self.columns = np.vstack([weights, (values * weights[:, None]).T])
         basis = Basis(degree, points.shape[1])
         self.powers = list(map(tuple, basis.powers.tolist()))
@@ -81,9 +81,10 @@ class LinearTimeKeys(ABC):
         keys.are_queries = len(queries) == len(self.points) and np.array_equal(
             queries, problem.keys[:, self._axes]
         )
-        # Queries further from all keys are moved to where their squares are still numbers.
-        furthest = self._largest + LARGEST
-        keys._queries = queries.clip(-furthest, furthest)
+        # Queries beyond this number are clipped, so that squared distances do not overflow. No
+        # key has any weight there, so sums do not change.
+        max_coordinate = self._max_coordinate + LARGEST
+        keys._queries = queries.clip(-max_coordinate, max_coordinate)
         return keys
 
     @functools.cached_property
@@ -109,7 +110,8 @@ class LinearTimeKeys(ABC):
 
         `left_out` (n, 2) is the range of keys, as passed, that each query leaves out. Sums that
         are not well above their error bound are computed again from pairs, unless more than the
-        share `max_share` of the queries has such sums. None if other algorithms are faster.
+        share `max_share` of the queries has such sums. Returns None if other algorithms are
+        faster, as `_in_linear_time` and `_by_pairs` estimate.
 
         If the queries are the keys in their order, pass the array `points` itself, which
         subclasses recognise.
@@ -121,7 +123,8 @@ class LinearTimeKeys(ABC):
         sums, error = sums_and_errors
         if left_out is not None:
             self._subtract(sums, queries, scales, left_out)
-        result = Sums(np.zeros(len(queries)), sums, _ACCURACY * error)
+        no_shift = np.zeros(len(queries))
+        result = Sums(no_shift, sums, error_bound=_ACCURACY * error)
         inaccurate = np.flatnonzero(~(sums[0, 0] > result.error_bound))
         if 0 < len(inaccurate) <= max_share * len(queries):
             pair_sums = self._by_pairs(
@@ -156,6 +159,8 @@ class LinearTimeKeys(ABC):
         `scale` is a number or (n_rows,), and `max_share` as in :meth:`sums`.
         """
         queries, left_out = self._queries_at(rows)
+        # A line wants its queries sorted. If they are the keys themselves, the array `points`
+        # tells `sums` so.
         order = np.arange(len(queries))
         if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):
             order, queries = self.order, self.points

@@ -28,6 +28,7 @@ class Plane(LinearTimeKeys):
         super().__init__(np.ascontiguousarray(points), weights, values, kernel, degree)
         self.order = np.arange(len(points))
         std = _gaussian_std(kernel)
+        # The kernel is a product over both axes, so each has the root of its peak.
         peak_along_axis = math.sqrt(self.peak)
 
         def profile(squared):

@@ -118,13 +118,17 @@ class WindowSums:
     def _pieces(self, starts, cell, queries, low, high):
         """Cut the windows of queries where cells end, and at the query.
 
+        `starts` (n_cells + 1,) are the first keys of the cells and, at the end, the number of
+        keys; `cell` (n_keys,) is the cell of each key. `low` and `high` (n,) are the first key
+        of each query's window, and one past its last.
+
         Returns tuples of the positions of queries, the first key of each piece, one past its
         last key, and the expansion. Each tuple has at most one piece for each query.
         """
         filled_rows = np.flatnonzero(high > low)
         low, high = low[filled_rows], high[filled_rows]
         first = cell[low]
-        # No window overlaps more than three cells, which are as wide but for rounding.
+        # A cell is as wide as a window up to rounding, so no window overlaps more than three.
         cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
         # An even kernel has the same expansion on both sides, so windows are not cut at
         # queries.
