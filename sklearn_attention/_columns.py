@@ -237,7 +237,8 @@ class Columns:
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            As the user passed it; an array of objects, or lists, where levels are texts.
+            The table as the user passed it. If levels are texts, it is a data frame, an array
+            of objects, or a list of lists.
 
         Returns
         -------
@@ -252,9 +253,9 @@ class Columns:
         Raises
         ------
         ValueError
-            If `X` has other columns, a column of numbers has texts, dates or times, an ordered
-            category has an unknown level, or no cell of a column matches a level, and cells and
-            levels have different types.
+            If `X` has other columns; if a column of numbers has texts, dates or times; if an
+            ordered category has an unknown level; or if no cell of a column matches a level,
+            and cells and levels have different types.
         TypeError
             If objects cannot be converted to numbers.
         """

@@ -361,7 +361,8 @@ def _fuse_calls(calls, layers):
 
     nodes = {key: node for layer in layers.values() for key, node in layer.items()}
     nodes |= convert_legacy_graph(nodes)
-    # Frames made of delayed tasks have aliases that do not know their own key.
+    # In frames made of delayed tasks, the attribute `key` of an alias is not the key that it is
+    # stored under, so aliases are made anew.
     aliases = {key: node for key, node in nodes.items() if isinstance(node, Alias)}
     nodes |= {key: Alias(key, node.target) for key, node in aliases.items()}
     nodes, dependencies = cull(nodes | calls, [*calls])

@@ -346,7 +346,7 @@ def refuse_column(names, name, meaning):
 
 
 def _frames_like(X, names, table):
-    """Make a frame of the library of X, with its index, for each output.
+    """Make a frame for each output, in the data frame library of X and with its index.
 
     `table` (n_rows, n_columns, n_outputs) has the cells, and `names` are those of the columns.
     Frames are of pandas if X is an array. For one output the result is the frame itself, for

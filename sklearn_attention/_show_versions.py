@@ -18,8 +18,8 @@ def show_versions() -> None:
     """Print the versions of the package, of Python and of all dependencies.
 
     A bug report should contain the output. It tells about the system, the versions that are
-    installed, the number of threads that linear algebra uses, and whether torch has a GPU. To
-    find out the last, torch is imported, if it is installed.
+    installed, and the number of threads that linear algebra uses. torch is imported, if it is
+    installed, to see whether it has a GPU.
 
     Examples
     --------

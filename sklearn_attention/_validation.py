@@ -254,7 +254,8 @@ def check_columns(name, columns, n_features):
 def check_key_weights(sample_weight, X, precision=np.float64):
     """Validate weights of the training rows X, and return them as (n_samples,), or None.
 
-    Weights whose square underflows in the given precision, relative to the largest, become 0.
+    Weights become 0 if the square of their ratio to the largest weight is 0 in the given
+    precision, since sums of squared weights would lose them.
     """
     if sample_weight is None:
         return None

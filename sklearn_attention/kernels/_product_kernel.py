@@ -186,9 +186,9 @@ def compared_columns(columns, stats, *kernels):
     """Mark numeric columns that do not vary as constant, so that they do not count as features.
 
     `columns` is a Columns, and `stats` the ColumnStats of the rows, or None if they are
-    unknown. The columns stay as they are if no other column is left, or if marked columns would
-    change one of the kernels: one whose groups list positions, or one that is not a function of
-    differences of rows.
+    unknown. Nothing is marked if no other column would be left. Nothing is marked either if a
+    kernel lists the positions of columns, or depends on more than differences of rows, since it
+    would change without a constant column.
     """
     if stats is None:
         return columns
