@@ -721,8 +721,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_encodings.py",
-        "share = (np.cumsum(counts) - counts / 2) / len(x)",
-        "share = np.cumsum(counts) / len(x)",
+        "mid_rank = (np.cumsum(counts) - counts / 2) / len(x)",
+        "mid_rank = np.cumsum(counts) / len(x)",
         "ranks of the last of equal values, not of their middle",
     ),
     Mutation(
@@ -1057,8 +1057,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_encodings.py",
-        "np.count_nonzero(~alone)",
-        "np.count_nonzero(alone)",
+        "np.count_nonzero(~has_column)",
+        "np.count_nonzero(has_column)",
         "rare levels together are no level",
     ),
     Mutation(

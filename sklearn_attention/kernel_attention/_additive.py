@@ -8,7 +8,7 @@ import numpy as np
 from .._blocks import blocks_of_queries
 from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
 from ._boosting import CHANCE, MIN_GAIN, largest_error
-from ._encodings import MANY_LEVELS, Encoding
+from ._encodings import HIGH_CARDINALITY, Encoding
 from ._kernel import add_mixed_terms, products_by_feature
 from ._members import LossOfClasses
 
@@ -34,7 +34,7 @@ class AdditiveColumns:
     @classmethod
     def learn(cls, X, kinds):
         """Learn the columns of rows of numbers and codes."""
-        encoding = Encoding.learn("standard", X, kinds, most_levels=MANY_LEVELS)
+        encoding = Encoding.learn("standard", X, kinds, max_levels=HIGH_CARDINALITY)
         n_functions = min(_MAX_COLUMNS, len(X) // 2) // max(1, len(encoding.numeric))
         n_functions = int(np.clip(n_functions, 2, _MAX_FUNCTIONS))
         numbers = X[:, encoding.numeric].T.astype(np.float64)

@@ -65,7 +65,7 @@ CLASSIFICATION = Task(
     ridge=_ridge,
     folds=MappingProxyType({_FEW: 8, _RANDOM: 4, 30_000: 2, np.inf: 1}),
     scales_targets=False,
-    fewest_bins=12,
+    min_bins=12,
     fewest_additive_rows=_FEW + 1,
 )
 

@@ -13,7 +13,7 @@ from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
 from ._additive import AdditivePart, fit_additive
 from ._distribution import HeldOutRows
-from ._encodings import SAMPLED, Encoding, TrainingRows
+from ._encodings import SAMPLE_SIZE, Encoding, TrainingRows
 from ._members import AverageLearner
 from ._ridge import RidgeMember
 
@@ -35,7 +35,7 @@ class Task:
     ridge: Callable  # from the number of rows to a RidgeLearner
     folds: Mapping  # number of folds, by the number of rows at most
     scales_targets: bool
-    fewest_bins: int
+    min_bins: int
     fewest_additive_rows: int  # with which an additive part is tried
 
 
@@ -191,7 +191,7 @@ class Fitted:
     def relevance(self):
         """Share of each feature in the mean squared distance, (n_features,)."""
         training = self.training
-        sample = training.encode(training.X[:SAMPLED], np.float64)
+        sample = training.encode(training.X[:SAMPLE_SIZE], np.float64)
         variances = np.concatenate([z.var(axis=0) for z in sample])
         scales = [np.concatenate(member.kernel.column_scales) for member in self.members]
         squares = np.square(scales).sum(axis=0)
@@ -209,7 +209,7 @@ def fit_kernel_attention(rows, task, options, report):
     X, values = rows.X[positions], rows.values[positions]
     center, scale = _units(values.reshape(len(X), -1), weights, task, options)
     encodings = Encoding.learn_all(
-        options.encodings, X, rows.columns.kinds, task.fewest_bins, values.reshape(len(X), -1)
+        options.encodings, X, rows.columns.kinds, task.min_bins, values.reshape(len(X), -1)
     )
     training = TrainingRows(X, values, weights, encodings, center, scale)
     folds = _folds(len(X), task, options, np.random.default_rng(options.seed))

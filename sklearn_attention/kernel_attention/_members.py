@@ -9,7 +9,7 @@ from scipy.linalg import get_lapack_funcs
 from scipy.special import softmax
 
 from ._averages import AverageMember, AveragePairs
-from ._encodings import SAMPLED
+from ._encodings import SAMPLE_SIZE
 from ._kernel import LEAST_NOISE, LearnedKernel, Pairs
 from ._ridge import RidgeMember
 
@@ -144,7 +144,9 @@ class _Sample:
         self.coordinates = training.coordinates(rows, np.float32)
         self.targets = training.targets[rows].astype(np.float32)
         self.weights = training.weights[rows].astype(np.float32)
-        self.variances = [z[:SAMPLED].var(axis=0, dtype=np.float64) for z in self.coordinates]
+        self.variances = [
+            z[:SAMPLE_SIZE].var(axis=0, dtype=np.float64) for z in self.coordinates
+        ]
 
 
 def _average_gradient(kernel, sample, keys, own, loss):

@@ -37,7 +37,7 @@ REGRESSION = Task(
     ridge=_ridge,
     folds=MappingProxyType({600: 4, 30_000: 2, np.inf: 1}),
     scales_targets=True,
-    fewest_bins=20,
+    min_bins=20,
     fewest_additive_rows=FEWEST_ROWS,
 )
 

@@ -8,7 +8,7 @@ from scipy.linalg import get_lapack_funcs
 from sklearn.utils.extmath import randomized_svd
 
 from .._blocks import blocks_of_queries
-from ._encodings import SAMPLED
+from ._encodings import SAMPLE_SIZE
 from ._kernel import (
     LEAST_NOISE,
     KernelSum,
@@ -172,8 +172,8 @@ class Partition:
 
     def _learn_split(self, split, points, overlap, rng):
         sample = points
-        if len(points) > SAMPLED:
-            sample = points[rng.choice(len(points), SAMPLED, replace=False)]
+        if len(points) > SAMPLE_SIZE:
+            sample = points[rng.choice(len(points), SAMPLE_SIZE, replace=False)]
         covariance = np.atleast_2d(np.cov(sample.T.astype(np.float64)))
         self.directions[split] = np.linalg.eigh(covariance)[1][:, -1]
         along = (points @ self.directions[split]).astype(np.float64)
@@ -372,7 +372,7 @@ def _axes(kernel, training, rng):
     # 0.80 (2000), those of one block of all rows. Where it matters less they would be 1.03 to
     # 1.05 (flights, hotels), as numbers then are far apart within a block.
     first = training.encodings[0]
-    for feature in first.many_levels:
+    for feature in first.high_cardinality_features:
         sample = rng.choice(len(training), min(len(training), _COMPARED), replace=False)
         rows, levels = training.coordinates(sample, np.float64), first.level_columns(feature)
         own, rest = (_lost(kernel, rows, levels, others) for others in (False, True))
@@ -396,7 +396,7 @@ def _lost(kernel, rows, columns, others):
 
 def _principal_axes(kernel, training, rng):
     """Directions in the learned space along which rows differ most; (n_columns, n_axes)."""
-    sample = np.sort(rng.choice(len(training), min(len(training), SAMPLED), replace=False))
+    sample = np.sort(rng.choice(len(training), min(len(training), SAMPLE_SIZE), replace=False))
     x = kernel.space(training.coordinates(sample, np.float32)).astype(np.float64)
     seed = int(rng.integers(2**31))
     axes = randomized_svd(x - x.mean(axis=0), _MOST_AXES, n_iter=4, random_state=seed)[2]
