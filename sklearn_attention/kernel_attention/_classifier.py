@@ -25,10 +25,10 @@ from .._report import Report
 from .._stacking import MIN_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
-from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
+from ._boosting import MIN_ROWS, MultinomialLink, predict_trees, stack_classifier
 from ._estimator import KernelAttention, Options
 from ._fitted import ReadRows, Task, fit_kernel_attention
-from ._members import LossOfClasses, RidgeLearner, cross_entropy, log_loss_of_shares
+from ._members import LossOfClasses, RidgeLearner, cross_entropy, log_loss_of_votes
 
 # Rows up to which kernels are held near their start and have no rough part, and up to which
 # batches are drawn at random. With a rough part beyond, log-losses of phonemes are 0.85, of
@@ -41,16 +41,16 @@ _FEW, _RANDOM = 1000, 5000
 
 def _ridge(n_rows):
     usual = RidgeLearner(
-        share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
+        max_fraction=0.4, n_steps=25 if n_rows <= _RANDOM else 150, max_random_rows=_RANDOM,
         noise=0.5, rough=n_rows > _FEW, linear=True, constant=False,
     )  # fmt: skip
     if n_rows <= _FEW:
-        usual = dataclasses.replace(usual, batch=256, rate=0.1, precision=0.2)
+        usual = dataclasses.replace(usual, batch=256, rate=0.1, scale_precision=0.2)
     return usual
 
 
 def _loss(readout, center, outputs):
-    of_output = cross_entropy if readout == "solve" else log_loss_of_shares
+    of_output = cross_entropy if readout == "solve" else log_loss_of_votes
     return LossOfClasses(of_output, _frequencies(center), outputs)
 
 
@@ -213,7 +213,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, report)
         self._fitted = fitted
         vars(self).update(fitted.attributes())
-        boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
+        boosts = options.boosting and len(self.keys_) >= MIN_ROWS
         heads = [
             _heads(fitted, left_out, self.values_, classes, self.columns_, options, boosts)
             for classes in outputs

@@ -8,7 +8,7 @@ from .._spline_ridge import NormalEquations
 from .._thread_pools import one_blas_thread
 from ._averages import AverageMember
 from ._boosting import predict_trees
-from ._distribution import error_weights
+from ._distribution import weights_of_errors
 from ._ridge import System
 
 
@@ -83,7 +83,9 @@ class LeaveLevelOut(LevelEffects):
         training = self._fitted.training
         new = training.encode(with_new_levels(training.X[rows], category), np.float64)
         log_kernel = self._fitted.held_out_rows.log_kernel(training.encode(X, np.float64), new)
-        return error_weights(log_kernel, training.weights[rows], self._distribution.sharpness)
+        return weights_of_errors(
+            log_kernel, training.weights[rows], self._distribution.sharpness
+        )
 
     def _change_of_trees(self, number, known, new):
         """Return by how much predictions of trees of a fold fall from known to new levels."""
@@ -113,13 +115,15 @@ def _predict_ridge(member, training, sample, queries, groups):
         solution = np.linalg.solve(block, coefficients[left_out])
         solution = coefficients[remaining] - inverse[np.ix_(remaining, left_out)] @ solution
         without_level[group] = kernel[np.ix_(group, remaining)] @ solution
-    return system.left_out(len(sample)), without_level
+    return system.leave_one_out(len(sample)), without_level
 
 
 def _predict_averages(member, training, sample, queries, groups):
     """Do the same as `_predict_ridge` by weighted averages."""
     full_average = AverageMember(member.kernel, sample)
-    without_row = full_average.predict(training, training.X[sample], own=np.arange(len(sample)))
+    without_row = full_average.predict(
+        training, training.X[sample], left_out=np.arange(len(sample))
+    )
     without_level = np.empty((len(queries), training.targets.shape[1]))
     for group, left_out in groups:
         if group.any():

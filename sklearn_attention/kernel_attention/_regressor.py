@@ -18,16 +18,16 @@ from .._validation import (
     check_numeric_target,
     check_probabilities,
 )
-from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
+from ._boosting import MIN_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention, Options
 from ._fitted import ReadRows, Task, fit_kernel_attention
 from ._leave_level_out import LeaveLevelOut
-from ._members import FEW_ROWS, RidgeLearner, squared_loss
+from ._members import MAX_RANDOM_ROWS, RidgeLearner, squared_loss
 
 
 def _ridge(n_rows):
-    if n_rows > FEW_ROWS:
+    if n_rows > MAX_RANDOM_ROWS:
         return RidgeLearner(rate=0.12, noise=0.03, n_steps=80, linear=True)
     return RidgeLearner(linear=True)
 
@@ -38,7 +38,7 @@ REGRESSION = Task(
     folds=MappingProxyType({600: 4, 30_000: 2, np.inf: 1}),
     scales_targets=True,
     min_bins=20,
-    fewest_additive_rows=FEWEST_ROWS,
+    fewest_additive_rows=MIN_ROWS,
 )
 
 
@@ -257,7 +257,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         self._fitted = fitted
         vars(self).update(fitted.attributes())
         held_out, single = fitted.held_out, y.ndim == 1
-        boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
+        boosts = options.boosting and len(self.keys_) >= MIN_ROWS
         stacks = _stacks(fitted, left_out, self.columns_, boosts)
         self.boosters_ = [boosters for boosters, *_ in stacks]
         self._stacking = np.column_stack([shares for _, shares, _ in stacks])
