@@ -679,8 +679,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_leave_level_out.py",
-        "of_trees = self._change_of_trees(number, known, new)",
-        "of_trees = 0.0",
+        "tree_change = self._change_of_trees(number, known, new)",
+        "tree_change = 0.0",
         "trees are taken to know a new level",
     ),
     Mutation(
@@ -727,8 +727,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_fitted.py",
-        "total += np.outer(1 - total.sum(axis=1), of_mean)",
-        "total += np.outer(1 - total.mean(axis=1), of_mean)",
+        "total += np.outer(1 - total.sum(axis=1), weights_in_mean)",
+        "total += np.outer(1 - total.mean(axis=1), weights_in_mean)",
         "weights of rows and of their mean do not sum to 1",
     ),
     Mutation(
@@ -1069,8 +1069,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_fitted.py",
-        "many = (copies > _MOST_COPIES * usual[target]).any()",
-        "many = (copies > _MOST_COPIES).any()",
+        "is_dominant = n_copies > _MAX_COPIES * usual[target]",
+        "is_dominant = n_copies > _MAX_COPIES",
         "oversampled rows of a class are observations",
     ),
     Mutation(

@@ -169,7 +169,7 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
         return _stacking_weights(predictions, known_targets[:n], known_weights[:n], min_gain)
 
     boosters, stacking_weights, trees = _boost(
-        X, columns, targets, weights, folds, stack, min_hint_gain=_MIN_HINT_GAIN
+        X, columns, targets, weights, folds, stack, _MIN_HINT_GAIN
     )
     if not boosters:
         return [], np.array([1.0, 0.0]), kernel
@@ -217,17 +217,9 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
         required *= 1.0 if n == len(held_out) else _EARLY_GAIN
         return link if losses[0] - losses[1] >= required else None
 
+    options = {"classifies": True} | _TREES_OF_CLASSES
     boosters, link, _ = _boost(
-        X,
-        columns,
-        codes,
-        weights,
-        folds,
-        stack,
-        min_hint_gain=MIN_GAIN,
-        frequencies=frequencies,
-        classifies=True,
-        **_TREES_OF_CLASSES,
+        X, columns, codes, weights, folds, stack, MIN_GAIN, frequencies, **options
     )
     return boosters, link
 
@@ -243,7 +235,7 @@ def predict_trees(boosters, X, columns, frequencies=None):
     return sum(_predict(booster, X, frequencies) for booster in boosters) / len(boosters)
 
 
-def _boost(X, columns, y, weights, folds, stack, *, min_hint_gain, frequencies=None, **options):
+def _boost(X, columns, y, weights, folds, stack, min_hint_gain, frequencies=None, **options):
     """Fit the boosters of all folds, unless a few trees show that they would not help.
 
     Parameters
@@ -295,15 +287,8 @@ def _fit_without(fold, X, columns, y, weights=None, random_state=0, **options):
     if weights is not None:
         weights = np.delete(weights, fold)
     unordered = [j for j, kind in enumerate(columns.kinds) if kind == UNORDERED]
-    return fit_trees(
-        X,
-        y,
-        weights,
-        unordered=unordered,
-        early_stopping=False,
-        random_state=random_state,
-        **options,
-    )
+    options |= {"unordered": unordered, "early_stopping": False, "random_state": random_state}
+    return fit_trees(X, y, weights, **options)
 
 
 def _predict(booster, X, frequencies=None):

@@ -98,16 +98,12 @@ class LearnedKernel:
             n_varying = max(1, np.count_nonzero(distance > _MIN_DISTANCE))
             # A feature that hardly varies here may vary in other rows.
             log_scales[e] = -0.5 * np.log(np.maximum(distance, _MIN_DISTANCE) * n_varying)
+        log_std = {True: math.log(_INITIAL_STD), False: -np.inf}
         values = [
             log_scales.ravel(),
             np.zeros(sum(map(len, features))),
             np.full(n_encodings, -0.5 * math.log(n_encodings)),
-            [
-                math.log(_INITIAL_STD) if linear else -np.inf,
-                math.log(_INITIAL_STD) if rough else -np.inf,
-                0.0,
-                math.log(noise),
-            ],
+            [log_std[linear], log_std[rough], 0.0, math.log(noise)],
         ]
         return cls(features, n_features, formula, np.concatenate(values), constant)
 
@@ -121,15 +117,9 @@ class LearnedKernel:
         """
         values = self.values if values is None else values
         n_encodings, n_columns = len(self.features), sum(map(len, self.features))
-        sizes = {
-            "scale": n_encodings * self.n_features,
-            "deviation": n_columns,
-            "amplitude": n_encodings,
-            "linear": 1,
-            "rough": 1,
-            "rate": 1,
-            "noise": 1,
-        }
+        n_scales = n_encodings * self.n_features
+        sizes = {"scale": n_scales, "deviation": n_columns, "amplitude": n_encodings}
+        sizes |= {"linear": 1, "rough": 1, "rate": 1, "noise": 1}
         views, start = {}, 0
         for name, size in sizes.items():
             views[name] = values[start : start + size]
@@ -225,12 +215,12 @@ class LearnedKernel:
         Queries and keys are augmented rows, a list of arrays for each. The result overwrites
         the first of the three `buffers` (3, n_queries, n_keys).
         """
-        total, distance, part = buffers
+        total, distance, other = buffers
         named = self.named()
         has_rough = np.isfinite(named["rough"][0])
         pairs = zip(augmented_queries, augmented_keys, strict=True)
         for e, (query, key) in enumerate(pairs):
-            squared = squared_distances(query, key, out=part if e else total)
+            squared = squared_distances(query, key, out=other if e else total)
             if has_rough:
                 np.add(squared, distance if e else KINK, out=distance)
             # A Gaussian overwrites the squared distances, other kernels return a new array.
@@ -331,20 +321,20 @@ def smooth_part(formula, squared, log_amplitude):
     """Return the smooth part of one encoding; a Gaussian overwrites the squared distances."""
     variance = math.exp(2 * log_amplitude)
     if not isinstance(formula, Gaussian):
-        part = formula.profile(squared)
-        return part * (variance / formula.profile(np.zeros(1))[0]).astype(part.dtype)
+        profile = formula.profile(squared)
+        return profile * (variance / formula.profile(np.zeros(1))[0]).astype(profile.dtype)
     squared *= -0.5
-    part = np.exp(squared, out=squared)
-    part *= variance
-    return part
+    gaussian = np.exp(squared, out=squared)
+    gaussian *= variance
+    return gaussian
 
 
 def rough_part(distance, named, out=None):
     """Return r^2 exp(-tau distance) for the parameters `named`, in the shape of `distance`."""
-    part = np.multiply(distance, -math.exp(named["rate"][0]), out=out)
-    np.exp(part, out=part)
-    part *= math.exp(2 * named["rough"][0])
-    return part
+    exponential = np.multiply(distance, -math.exp(named["rate"][0]), out=out)
+    np.exp(exponential, out=exponential)
+    exponential *= math.exp(2 * named["rough"][0])
+    return exponential
 
 
 def linear_part(queries, keys, named):

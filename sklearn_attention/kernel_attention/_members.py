@@ -84,16 +84,10 @@ class RidgeLearner:
             Leave-one-out predictions of the rows held out.
         """
         sample = _Sample(training, held_out, rng)
-        kernel = LearnedKernel.start(
-            training.features,
-            sample.variances,
-            training.X.shape[1],
-            options.formula,
-            constant=float(self.constant and options.learns),
-            rough=self.rough and options.learns,
-            linear=self.linear and options.learns,
-            noise=self.noise,
-        )
+        has_rough, has_linear = self.rough and options.learns, self.linear and options.learns
+        kernel_parts = {"rough": has_rough, "linear": has_linear, "noise": self.noise}
+        kernel_parts["constant"] = float(self.constant and options.learns)
+        kernel = sample.first_kernel(options.formula, **kernel_parts)
         kernel, is_learned = options.fix(kernel, training.encodings[0])
         if is_learned.any():
             if len(training) > self.max_random_rows:
@@ -141,15 +135,8 @@ class AverageLearner:
         The member is an AverageMember.
         """
         sample = _Sample(training, held_out, rng)
-        kernel = LearnedKernel.start(
-            training.features,
-            sample.variances,
-            training.X.shape[1],
-            options.formula,
-            constant=0.0,
-            rough=False,
-            noise=1.0,
-        )
+        kernel_parts = {"constant": 0.0, "rough": False, "noise": 1.0}
+        kernel = sample.first_kernel(options.formula, **kernel_parts)
         kernel, is_learned = options.fix(kernel, training.encodings[0])
         is_learned[-1] = False  # Averages have no noise.
         if is_learned.any():
@@ -178,7 +165,7 @@ class AverageLearner:
 class _Sample:
     """Rows that a kernel is learned from, in single precision: none of those held out.
 
-    `rows` are their positions (n,), `coordinates` and `variances` are those in each encoding.
+    `rows` are their positions (n,), `coordinates` those in each encoding.
     """
 
     def __init__(self, training, held_out, rng):
@@ -191,9 +178,14 @@ class _Sample:
         self.coordinates = training.coordinates(rows, np.float32)
         self.targets = training.targets[rows].astype(np.float32)
         self.weights = training.weights[rows].astype(np.float32)
-        self.variances = [
-            z[:SAMPLE_SIZE].var(axis=0, dtype=np.float64) for z in self.coordinates
-        ]
+        self._features, self._n_features = training.features, training.X.shape[1]
+
+    def first_kernel(self, formula, **kernel_parts):
+        """Return the kernel before learning, with keywords of `LearnedKernel.start`."""
+        sample = [z[:SAMPLE_SIZE] for z in self.coordinates]
+        variances = [z.var(axis=0, dtype=np.float64) for z in sample]
+        features, n_features = self._features, self._n_features
+        return LearnedKernel.start(features, variances, n_features, formula, **kernel_parts)
 
 
 def _average_gradient(kernel, sample, keys, queries, loss):

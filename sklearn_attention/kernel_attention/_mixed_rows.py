@@ -85,24 +85,18 @@ def sums_of_mixed_rows(kernel, keys, coefficients, rows, background, masks, *, m
         row_distances = _squared_by_group(grouped_rows, grouped_keys, tile)
         background_distances = _squared_by_group(grouped_background, grouped_keys, tile)
         for block in blocks(len(masks), max(1, _MASKS_SIZE // (n_queries * n_keys))):
-            left = [np.tensordot(from_rows[block], squared, 1) for squared in row_distances]
+            row_masks, background_masks = from_rows[block], from_background[block]
+            left = [np.tensordot(row_masks, squared, 1) for squared in row_distances]
             right = [
-                np.tensordot(from_background[block], squared, 1)
-                for squared in background_distances
+                np.tensordot(background_masks, squared, 1) for squared in background_distances
             ]
             # The Gaussians end early if no key is near. `zip` asks for coefficients first, so
             # that it does not take a Gaussian without using it.
             pairs = zip(
                 sized_coefficients[:, tile], _gaussians(left, right, rates), strict=False
             )
-            for tile_coefficients, (left_factor, right_factor, near_keys) in pairs:
-                _add_products(
-                    sums[block],
-                    left_factor,
-                    right_factor,
-                    tile_coefficients[near_keys],
-                    mean=mean,
-                )
+            for tile_coefficients, (*factors, near_keys) in pairs:
+                _add_products(sums[block], *factors, tile_coefficients[near_keys], mean)
     return sums
 
 
@@ -126,7 +120,7 @@ def _squared_by_group(grouped_queries, grouped_keys, tile):
     return distances
 
 
-def _add_products(sums, left, right, coefficients, *, mean):
+def _add_products(sums, left, right, coefficients, mean):
     """Add a Gaussian's sum over keys to `sums` (n_masks, n_rows, n_background, n_outputs).
 
     The Gaussian is the product of `left` (n_masks, n_rows, n_keys) and `right`

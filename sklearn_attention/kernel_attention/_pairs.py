@@ -47,10 +47,8 @@ class Pairs:
         keys = ScaledKeys.from_rows(kernel, keys)
         self._rows, self._augmented_keys = (queries, keys.rows), keys.augmented
         self._scaled_queries = [x[:, :-2] for x in augmented]
-        self._squared = [
-            squared_distances(query, key)
-            for query, key in zip(augmented, keys.augmented, strict=True)
-        ]
+        pairs = zip(augmented, keys.augmented, strict=True)
+        self._squared = [squared_distances(query, key) for query, key in pairs]
         if self._is_gram:
             # Rounding must not separate a row from itself, where some kernels have a kink.
             for squared in self._squared:
@@ -84,8 +82,8 @@ class Pairs:
     def _sum(self):
         """Return the sum of all parts of the kernel."""
         total = self._smooth[0].copy()
-        for part in self._smooth[1:]:
-            total += part
+        for smooth in self._smooth[1:]:
+            total += smooth
         if self._rough is not None:
             total += self._rough
         if np.isfinite(self._named["linear"][0]):
