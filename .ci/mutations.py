@@ -1267,8 +1267,8 @@ MUTATIONS = [
     ),
     Mutation(
         "nn/_attention.py",
-        "weights.masked_fill(~mask, 0.0) if boolean else weights * mask.exp()",
-        "weights.masked_fill(~mask, 0.0) if boolean else weights + mask",
+        "weights.masked_fill(~mask, 0.0) if is_bool else weights * mask.exp()",
+        "weights.masked_fill(~mask, 0.0) if is_bool else weights + mask",
         "mask of logits added to weights",
     ),
     Mutation(
@@ -1279,7 +1279,7 @@ MUTATIONS = [
     ),
     Mutation(
         "nn/_linear_attention.py",
-        "torch.exp(mask.to(dtype) - mask.amax(-1, keepdim=True).clamp_min(_NOTHING))",
+        "torch.exp(mask.to(dtype) - largest)",
         "torch.exp(mask.to(dtype))",
         "logits of a mask overflow, or all vanish",
     ),
@@ -1327,8 +1327,8 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_batches.py",
-        "share = (place + 0.5) / sizes.repeat_interleave(sizes)",
-        "share = (place + 0.5) / sizes.max()",
+        "fraction = (place + 0.5) / sizes.repeat_interleave(sizes)",
+        "fraction = (place + 0.5) / sizes.max()",
         "small strata are not spread over all rows",
     ),
     Mutation(
@@ -1351,7 +1351,7 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_training.py",
-        "return self._sizes[: self.n_steps - place * len(self._sizes)]",
+        "return self._sizes[: self.n_steps - epoch * len(self._sizes)]",
         "return self._sizes",
         "the last epoch takes more steps than max_steps",
     ),

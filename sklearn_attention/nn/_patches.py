@@ -54,12 +54,12 @@ class Patches(nn.Module):
             )
 
     def n_patches(self, n_steps) -> int:
-        """Number of patches of a series.
+        """Compute the number of patches of a series.
 
         Parameters
         ----------
         n_steps : int
-            Its length.
+            Length of the series.
 
         Returns
         -------
@@ -69,7 +69,7 @@ class Patches(nn.Module):
         return -(-max(n_steps - self.patch_length, 0) // self.stride) + 1
 
     def forward(self, x):
-        """Patches of every series.
+        """Cut every series into patches.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Patches(nn.Module):
         Returns
         -------
         patches : Tensor of shape (B, n_patches, patch_length * n_channels)
-            Step by step, the channels of a step side by side.
+            A patch has its steps one after the other, each with its channels side by side.
         """
         if x.ndim != 3 or x.shape[1] == 0:
             raise ValueError(
