@@ -1285,8 +1285,8 @@ MUTATIONS = [
     ),
     Mutation(
         "nn/_patches.py",
-        "torch.cat([x[:, :1].expand(-1, missing, -1), x], dim=1)",
-        "torch.cat([x[:, -1:].expand(-1, missing, -1), x], dim=1)",
+        "torch.cat([x[:, :1].expand(-1, n_missing, -1), x], dim=1)",
+        "torch.cat([x[:, -1:].expand(-1, n_missing, -1), x], dim=1)",
         "filled with the last step, not the first",
     ),
     Mutation(

@@ -85,7 +85,8 @@ class HeldOutRows:
     def _factorise(self, weights):
         """Factorise K + sigma^2 W^-1 of up to 500 rows, and compute `deviations` of all rows.
 
-        If the matrix is not positive definite even with much noise, all deviations stay 1.
+        `weights` (n,) are the rows' weights, the diagonal of W. If the matrix is not positive
+        definite even with much noise, all deviations stay 1.
         """
         n = len(weights)
         conditioned = evenly_spread(np.arange(n), _MAX_COMPARED)
@@ -96,6 +97,7 @@ class HeldOutRows:
         matrix = Pairs(self._kernel, self._conditioned_keys.rows).matrix
         diagonal = matrix.diagonal().copy()
         (factorise, invert) = get_lapack_funcs(("potrf", "trtri"), (matrix,))
+        # Add as little to the diagonal as makes the matrix positive definite.
         for jitter in diagonal.mean() * 10.0 ** np.arange(-10, 3):
             matrix.flat[:: len(matrix) + 1] = diagonal + noise + jitter
             factor, info = factorise(matrix.T, lower=1, clean=1)
@@ -104,9 +106,10 @@ class HeldOutRows:
         else:
             return
         self._factor, self._min_variance = factor, self._kernel.noise + jitter
-        others = np.setdiff1d(np.arange(n), conditioned)
-        if len(others):
-            self.deviations[others] = self._deviations([z[others] for z in self.rows])
+        unconditioned = np.setdiff1d(np.arange(n), conditioned)
+        if len(unconditioned):
+            rows = [z[unconditioned] for z in self.rows]
+            self.deviations[unconditioned] = self._deviations(rows)
         # The leave-one-out variance of a row is 1 / diag((K + sigma^2 W^-1)^-1).
         inverse = invert(self._factor, lower=1)[0]
         self.deviations[conditioned] = 1 / np.sqrt(np.square(inverse).sum(axis=0))

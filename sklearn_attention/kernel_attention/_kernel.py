@@ -318,7 +318,10 @@ def squared_distances(augmented_queries, augmented_keys, out=None):
 
 
 def smooth_part(formula, squared, log_amplitude):
-    """Return the smooth part of one encoding; a Gaussian overwrites the squared distances."""
+    """Return s^2 k(D) for squared distances D and log s; a Gaussian overwrites D.
+
+    The result has the shape of D.
+    """
     variance = math.exp(2 * log_amplitude)
     if not isinstance(formula, Gaussian):
         profile = formula.profile(squared)

@@ -36,18 +36,20 @@ class LeaveLevelOut(LevelEffects):
     def deviations(self, X, queries):
         """Return standard deviations of new targets at queries as if all levels were known.
 
-        `queries` are the rows of X in their encodings. A new level becomes that of the row held
-        out that is most like the query: its effect is known by leaving levels out, and the
-        kernel must not add it a second time. No deviation is less than the median of those of
-        the rows, which are predicted without themselves.
+        X (n_queries, n_features) has numbers and codes, `queries` the same rows in all
+        encodings; the result is (n_queries,). A new level is replaced by the level of the row
+        held out that is most similar to the query: the effect of a new level is estimated
+        separately, and the kernel must not add it a second time. With a replaced level, no
+        deviation is below the median of the rows' leave-one-out deviations.
         """
         training, held_out = self._fitted.training, self._fitted.held_out_rows
         deviations, is_new = held_out.deviations_of(queries), self.is_new(X)
         if is_new.any():
             nearest = self._fitted.held_out[held_out.log_kernel(queries).argmax(axis=1)]
             known = training.encode(np.where(is_new, self._keys[nearest], X), np.float64)
-            at_known = np.maximum(held_out.deviations_of(known), np.median(held_out.deviations))
-            deviations = np.where(is_new.any(axis=1), at_known, deviations)
+            known_deviations = held_out.deviations_of(known)
+            known_deviations = np.maximum(known_deviations, np.median(held_out.deviations))
+            deviations = np.where(is_new.any(axis=1), known_deviations, deviations)
         return deviations
 
     def _errors(self, category, rows, groups):

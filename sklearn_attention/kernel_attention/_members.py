@@ -106,9 +106,10 @@ class RidgeLearner:
         return RidgeMember.fit(kernel, training, rng, held_out)
 
     def _gradient(self, kernel, sample, rows, n_scored, loss, first_scale):
-        """Return the gradient of the loss on a batch, and of the priors, in the parameters.
+        """Return the gradient of a batch's loss and of the priors in the kernel's parameters.
 
-        `rows` are positions in the sample, the errors of the first `n_scored` of which count.
+        `rows` are positions in the sample; the errors of only the first `n_scored` count.
+        `first_scale` (n_encodings, n_features) are the log-scales before learning.
         """
         dtype = kernel.solve_dtype
         targets, weights = sample.targets[rows].astype(dtype), sample.weights[rows]
@@ -118,10 +119,10 @@ class RidgeLearner:
         _, gradient = leave_one_out(
             pairs, targets, weights, lambda errors: loss(errors, targets, score_weights)
         )
-        named, values = kernel.named(gradient), kernel.named()
-        named["deviation"] += 2 * _DEVIATION_PRECISION * values["deviation"] / len(rows)
-        change = values["scale"] - first_scale
-        named["scale"] += 2 * self.scale_precision * change / len(rows)
+        named_gradient, named = kernel.named(gradient), kernel.named()
+        deviation, change = named["deviation"], named["scale"] - first_scale
+        named_gradient["deviation"] += 2 * _DEVIATION_PRECISION * deviation / len(rows)
+        named_gradient["scale"] += 2 * self.scale_precision * change / len(rows)
         return gradient
 
 
@@ -210,9 +211,10 @@ def _average_gradient(kernel, sample, keys, queries, loss):
 
 
 def _shorten_length_scales(member, training, learned_rows, loss, rng):
-    """Return the member with all length-scales divided by the best of some factors.
+    """Return the member with all length-scales divided by the factor of least loss.
 
-    The loss is that of rows that the kernel was learned from, averaged over all keys.
+    The loss is that of leave-one-out predictions of rows that the kernel was learned from, by
+    averages over all keys. `learned_rows` are positions of these rows.
     """
     known = np.intersect1d(learned_rows, member.rows)
     queries = rng.choice(known, min(len(known), _N_QUERIES), replace=False)
@@ -316,6 +318,7 @@ class PatchBatches:
         if not self._patches:
             self._patches = self._find_patches(kernel.space(self._coordinates))
         n_rows, patches = len(self._coordinates[0]), self._patches.pop()
+        # Of a patch (n_patches, n_neighbors), the nearer half of the neighbours is scored.
         scored = np.unique(patches[:, : _PATCH_SIZE // 2])
         drawn = self._rng.choice(n_rows, len(scored), replace=False)
         unscored = np.setdiff1d(np.concatenate([patches.ravel(), drawn]), scored)
@@ -348,7 +351,7 @@ def leave_one_out(pairs, targets, weights, loss):
 
     With C = (K + sigma^2 W^-1)^-1 the errors are r = (C y) / diag C (Rasmussen and Williams
     2006, section 5.4.2). For a loss with derivatives r', the gradient in the matrix, summed
-    over outputs, is C diag(h) C - (u a' + a u') / 2 with a = C y, g = r' / diag C, u = C g and
+    over outputs, is C diag(h) C + u a' + a u' with a = C y, g = r' / diag C, u = -C g / 2 and
     h = g r: one more product of matrices than the errors need.
 
     Parameters
@@ -488,10 +491,12 @@ def log_loss_of_votes(scores, is_class, frequencies, weights):
     """Return the log-loss of weighted votes for the classes, and its derivatives.
 
     Scores are votes minus frequencies. The arguments and results are as for `cross_entropy`.
+    Votes are clipped at 0, and mixed with equal probabilities, so that the loss is finite.
     """
     votes = scores + frequencies
     uniform = _UNIFORM_WEIGHT / len(frequencies)
     mixed = (1 - _UNIFORM_WEIGHT) * np.maximum(votes, 0) + uniform
     loss = -(weights[:, None] * np.log(mixed))[is_class].sum()
+    # Errors are targets minus scores, so that the derivatives in them are positive.
     is_counted = is_class & (votes > 0)
     return loss, weights[:, None] * is_counted * (1 - _UNIFORM_WEIGHT) / mixed

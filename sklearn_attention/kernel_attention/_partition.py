@@ -93,13 +93,14 @@ class Partition:
         return slopes
 
     def right_weight(self, split, points):
-        """Return the weight of the right side, and its derivative along the direction.
+        """Return the weight of the right side of a split, u^2 (3 - 2u), at points.
 
-        Both are (n,).
+        Returns the weights (n,), and their derivatives (n,) along the direction of the split.
         """
         along = (points @ self.directions[split]).astype(np.float64)
         lower, upper = self.lower[split], self.upper[split]
         if not lower < upper:
+            # There is no overlap, so that the weight is a step.
             return (along > lower).astype(np.float64), np.zeros(len(along))
         u = np.clip((along - lower) / (upper - lower), 0, 1)
         return u * u * (3 - 2 * u), 6 * u * (1 - u) / (upper - lower)

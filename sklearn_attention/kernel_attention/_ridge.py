@@ -47,6 +47,15 @@ class System:
     W has the rows' weights on its diagonal. Raises LinAlgError if the matrix is not positive
     definite, whatever is added to its diagonal.
 
+    Parameters
+    ----------
+    kernel : LearnedKernel
+    training : TrainingRows
+    rows : ndarray of int of shape (n_rows,)
+        Positions of the system's rows among the training rows.
+    dtype : numpy.dtype
+        Single precision, in which the system is solved if possible, or double precision.
+
     Attributes
     ----------
     keys : list of ndarray of shape (n_rows, n_columns)
@@ -59,8 +68,8 @@ class System:
         self.kernel = kernel
         self._targets = training.targets[rows]
         self._noise = kernel.noise_variances(training.weights[rows])
-        # First more digits are tried, then more and more noise.
-        single, double = MIN_NOISE
+        # If the matrix cannot be factorised, more digits are tried, then more and more noise.
+        single, double = np.dtype(np.float32), np.dtype(np.float64)
         trials = [(single, MIN_NOISE[single])] if dtype == single else []
         jitters = [0, *MIN_NOISE[double] * 10.0 ** np.arange(11)]
         trials += [(double, jitter) for jitter in jitters]
@@ -124,7 +133,9 @@ class System:
 class RidgeMember:
     r"""A fitted kernel ridge regression, over blocks that pass smoothly into each other.
 
-    :math:`\hat y(x) = \sum_b w_b(x)\, k_b(x)^\top (K_b + \sigma^2 W_b^{-1})^{-1} y_b`
+    :math:`\hat y(x) = \sum_b w_b(x)\, k_b(x)^\top (K_b + \sigma^2 W_b^{-1})^{-1} y_b` with the
+    weight :math:`w_b(x)` of block b at the query. Methods take the TrainingRows that the member
+    was fitted to as `training`.
     """
 
     kernel: LearnedKernel
@@ -152,6 +163,7 @@ class RidgeMember:
         left_out : ndarray of shape (n_held_out, n_outputs)
             Leave-one-out predictions of the rows held out, exact in every block.
         """
+        # 1. Split the rows into blocks, in a space of up to 32 axes.
         n, n_outputs = training.targets.shape
         dtype = np.dtype(np.float64) if n <= _MAX_DOUBLE_ROWS else kernel.solve_dtype
         axes = np.zeros((sum(map(len, training.encodings)), 0), np.float32)
@@ -159,7 +171,9 @@ class RidgeMember:
             axes = _axes(kernel, training, rng)
         points = _points(kernel, axes, training)
         partition = Partition.learn(points, max_rows=_MAX_BLOCK_ROWS, overlap=_OVERLAP, rng=rng)
-        place = np.full(n, -1)  # the position of each row among those held out, -1 if not
+        # 2. Solve the system of each block; `place` is the position of a row among those held
+        # out, -1 for other rows.
+        place = np.full(n, -1)
         place[held_out] = np.arange(len(held_out))
         left_out = np.zeros((len(held_out), n_outputs))
         all_rows, coefficients = [], []
@@ -170,6 +184,7 @@ class RidgeMember:
                 continue
             is_held_out = place[rows] >= 0
             known, held_out_of_block = rows[~is_held_out], rows[is_held_out]
+            # Equal rows cannot be split, so that a block may be too large for its system.
             if len(rows) > 2 * _MAX_BLOCK_ROWS and len(known) > _MAX_BLOCK_ROWS:
                 known = np.sort(rng.choice(known, _MAX_BLOCK_ROWS, replace=False))
             # The rows held out are the last ones, as `System.leave_one_out` needs.
@@ -216,6 +231,7 @@ class RidgeMember:
         predictions = np.zeros((*shape, training.targets.shape[1]))
         leaves = self.partition.leaves(points.reshape(math.prod(shape), n_axes))
         for leaf, (leaf_queries, weights) in enumerate(leaves):
+            # Weights of the leaf at all mixed rows; some rows of the background may have none.
             leaf_weights = np.zeros(shape)
             leaf_weights.flat[leaf_queries] = weights
             used = np.flatnonzero(leaf_weights.any(axis=(0, 1)))
@@ -269,7 +285,11 @@ class RidgeMember:
         return all_weights
 
     def slopes(self, training, X):
-        """Return the derivatives of the predictions, (n_queries, n_outputs, n_features)."""
+        """Return the derivatives of the predictions, (n_queries, n_outputs, n_features).
+
+        A prediction is a sum over leaves of weight times value, so that the slope in a
+        coordinate is weight times slope of the value plus slope of the weight times value.
+        """
         n_outputs, n_features = self.coefficients[0].shape[1], training.X.shape[1]
         slopes = np.zeros((len(X), n_outputs, n_features))
         features = np.concatenate(training.features)
@@ -281,13 +301,14 @@ class RidgeMember:
         ):
             pairs = Pairs(self.kernel, queries, keys)
             weight_slopes = self.partition.weight_slopes(leaf, points) @ self.axes.T * scales
-            # Chain rule: coordinates change with the features.
+            # By the chain rule, slopes in coordinates are multiplied by those of coordinates in
+            # their feature, (n_queries, n_columns), and summed over the columns of a feature.
             derivative = np.concatenate(
                 [encoding.derivative(X[rows]) for encoding in training.encodings], axis=1
             )
             values = pairs.matrix @ self.coefficients[leaf]
-            for output, alpha in enumerate(self.coefficients[leaf].T.astype(np.float64)):
-                column_slopes = np.concatenate(pairs.slopes(alpha), axis=1) * weights[:, None]
+            for output, column in enumerate(self.coefficients[leaf].T.astype(np.float64)):
+                column_slopes = np.concatenate(pairs.slopes(column), axis=1) * weights[:, None]
                 column_slopes += values[:, [output]] * weight_slopes
                 slopes[rows, output] += (column_slopes * derivative) @ is_of_feature
         return slopes
@@ -332,12 +353,14 @@ def _axes(kernel, training, rng):
     for feature in first.high_cardinality_features:
         sample = rng.choice(len(training), min(len(training), _N_COMPARED), replace=False)
         rows, levels = training.coordinates(sample, np.float64), first.level_columns(feature)
-        next_rows = [np.roll(z, 1, axis=0) for z in rows]
-        with_next_level, with_same_level = list(rows), list(next_rows)
-        with_next_level[0], with_same_level[0] = rows[0].copy(), next_rows[0].copy()
-        with_next_level[0][:, levels] = next_rows[0][:, levels]
+        # Replace the level by that of another row, then all other columns instead. Only the
+        # first encoding has the levels.
+        other_rows = [np.roll(z, 1, axis=0) for z in rows]
+        with_other_level = [rows[0].copy(), *rows[1:]]
+        with_other_level[0][:, levels] = other_rows[0][:, levels]
+        with_same_level = [other_rows[0].copy(), *other_rows[1:]]
         with_same_level[0][:, levels] = rows[0][:, levels]
-        level_effect = _mean_decrease(kernel, rows, with_next_level)
+        level_effect = _mean_decrease(kernel, rows, with_other_level)
         other_effect = _mean_decrease(kernel, rows, with_same_level)
         largest_level = first.largest_level(feature, training.X[:, feature])
         matters = level_effect >= _MIN_LEVEL_EFFECT * other_effect

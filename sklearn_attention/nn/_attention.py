@@ -289,6 +289,7 @@ def expands_accurately(queries, keys):
 
 
 def _check_shapes(queries, keys, values):
+    """Raise ValueError unless the shapes are those that `attention` needs."""
     for name, x in (("queries", queries), ("keys", keys), ("values", values)):
         if x.ndim != 4:
             raise ValueError(

@@ -110,6 +110,7 @@ class _Memory:
         """Add a chunk of keys, and compute averages over the keys up to each query's step."""
         phi_k = self._key_features(keys, mask)  # (B, n_heads, C, n_features)
         phi_q = _query_features(self.kernel, queries, self.shift)
+        # Keys of earlier chunks are in the sums; within the chunk there are all pairs.
         within = (phi_q @ phi_k.mT).tril()  # (B, n_heads, C, C)
         sums = phi_q @ self.sums + within @ values
         terms = None

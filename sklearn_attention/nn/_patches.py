@@ -86,8 +86,9 @@ class Patches(nn.Module):
                 "for series of one channel."
             )
         n_patches = self.n_patches(x.shape[1])
-        missing = (n_patches - 1) * self.stride + self.patch_length - x.shape[1]
-        if missing:
-            x = torch.cat([x[:, :1].expand(-1, missing, -1), x], dim=1)
+        n_missing = (n_patches - 1) * self.stride + self.patch_length - x.shape[1]
+        if n_missing:
+            # Fill the first patch with the first value.
+            x = torch.cat([x[:, :1].expand(-1, n_missing, -1), x], dim=1)
         patches = x.unfold(1, self.patch_length, self.stride)  # (B, N, n_channels, P)
         return patches.transpose(2, 3).flatten(2)  # (B, N, P * n_channels)

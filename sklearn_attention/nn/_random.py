@@ -104,8 +104,8 @@ def drop(x, probability, generator=None):
     n_values = 2**16
     n_dropped = min(round(probability * n_values), n_values - 1)
     size = x.numel()
-    where = {"device": x.device, "generator": generator}
-    draws = torch.randint(-(2**63), 2**63 - 1, (-(-size // 4),), **where)
+    n_draws, source = -(-size // 4), {"device": x.device, "generator": generator}
+    draws = torch.randint(-(2**63), 2**63 - 1, (n_draws,), **source)
     # Numbers are uniform from -2^15 to 2^15 - 1; the n_dropped smallest values drop an entry.
     numbers = draws.view(torch.int16)[:size].view(x.shape)
     is_kept = numbers >= n_dropped - n_values // 2

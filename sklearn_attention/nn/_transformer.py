@@ -241,6 +241,7 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (-1, self.d_model // self.n_heads)).transpose(1, 2)
 
     def _check_tokens(self, name, x, width):
+        """Raise ValueError unless x are tokens (B, T, width); `name` is theirs in messages."""
         if x.ndim != 3 or x.shape[-1] != width:
             raise ValueError(
                 f"{name} must have shape (B, T, {width}), got {tuple(x.shape)}: pass a batch "

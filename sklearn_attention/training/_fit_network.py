@@ -14,9 +14,11 @@ from .._validation import check_flag, is_one_of
 from ._architecture import Architecture, transformer_shape
 from ._training import Training, batch_sizes, filled, resolve_plan, share_held_out
 
-# Parameters that are objects with parameters of their own, and those that are sizes.
+# Parameters that are objects with parameters of their own, sizes of the network, and parameters
+# of the training besides those of `Training`.
 _NESTED = {"architecture": Architecture, "training": Training}
 _SIZES = "d_model", "n_heads", "n_layers", "dropout"
+_PLAN_OPTIONS = "learning_rate", "batch_size", "max_epochs"
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,13 @@ class NetworkSettings:
         """
         is_warm = check_flag("warm_start", estimator.warm_start)
         architecture = _nested(estimator, "architecture", foreign)
-        names, plan_names = _SIZES, ("learning_rate", "batch_size", "max_epochs")
-        plan_options = {name: getattr(estimator, name) for name in plan_names}
+        plan_options = {name: getattr(estimator, name) for name in _PLAN_OPTIONS}
         plan_options |= {"largest_batch": largest_batch, "fewest_epochs": fewest_epochs}
         settings = cls(
             architecture=filled(architecture, positions=positions, activation=activation),
             training=filled(_nested(estimator, "training", foreign), optimizer=optimizer),
             plan_options=plan_options,
-            sizes={name: getattr(estimator, name) for name in names} | {"widening": widening},
+            sizes={name: getattr(estimator, name) for name in _SIZES} | {"widening": widening},
             random_state=estimator.random_state,
             device=estimator.device,
             start=getattr(estimator, "network_", None) if is_warm else None,
@@ -273,22 +274,24 @@ def fit_network(
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
 
+    # 1. Build the network, with new weights or those of the last fit.
     seed, start, training = settings.seed(), settings.start, settings.training
     plan = settings.plan(n_rows, validates=validate is not None)
-    network = build_network(kind, shape, seed)
+    network, start_weights = build_network(kind, shape, seed), ()
     if start is not None:
         _refuse_other_shape(start.shape, shape)
         load_weights(network, start.weights)
+        start_weights = start.weights.values()
     network.to(resolve_device(settings.device))
-    sizes = batch_sizes(plan, n_rows)
-    start_weights = () if start is None else start.weights.values()
-    has_checkpoint = training.checkpoint is not None
-    key = digest(shape, *data, *start_weights) if has_checkpoint else ""
-    threads = worthwhile_threads(network, sizes.largest * n_tokens)
-    plan_options = {
-        name: getattr(plan, name) for name in ("learning_rate", "batch_size", "max_epochs")
+    # 2. Collect the arguments of `train`. The key identifies the training of a checkpoint.
+    sizes, has_checkpoint = batch_sizes(plan, n_rows), training.checkpoint is not None
+    options = {name: getattr(plan, name) for name in _PLAN_OPTIONS} | {
+        "random_state": seed,
+        "validation_loss": validate,
+        "checkpoint_key": digest(shape, *data, *start_weights) if has_checkpoint else "",
+        "threads": worthwhile_threads(network, sizes.largest * n_tokens),
+        "lengths": lengths,
     }
-    options = {"random_state": seed, "lengths": lengths, "threads": threads}
 
     def fitted(history):
         name = f"{kind.__module__}.{kind.__qualname__}"
@@ -296,11 +299,11 @@ def fit_network(
             name, shape, weights_of(network), plan.batch_size, dataclasses.asdict(history)
         )
 
+    # 3. Train the network, while callbacks see what is fitted so far.
     with report.training(
         sizes, lambda history: attributes(fitted(history)), verbose=settings.training.verbose
     ) as task:
-        options |= {"validation_loss": validate, "task": task, "checkpoint_key": key}
-        history = train(network, batch_loss, n_rows, training, **plan_options, **options)
+        history = train(network, batch_loss, n_rows, training, task=task, **options)
     _warn_of_end(history, report.in_search)
     return fitted(history)
 

@@ -208,27 +208,33 @@ def train(
             checkpoint = None
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
     with limit, draw_from(run.generators), run.autocast(enabled=False):
-        try:
-            while run.history.stopped is None:
-                if task is not None:
-                    task.begin()
-                run.epoch(task)
-                stop = task is not None and task.end(run.history)
-                run.history.stopped = run.reason_to_stop() or ("callback" if stop else None)
-                if checkpoint is not None:
-                    checkpoint.save(run.state_dict(), ended=run.history.stopped is not None)
-        except KeyboardInterrupt:
-            run.history.stopped = "interrupted"
-        finally:
-            run.finish()
+        _run_epochs(run, task, checkpoint)
     return run.history
+
+
+def _run_epochs(run, task, checkpoint):
+    """Make epochs until there is a reason to stop; task and checkpoint may be None."""
+    try:
+        while run.history.stopped is None:
+            if task is not None:
+                task.begin()
+            run.epoch(task)
+            stop = task is not None and task.end(run.history)
+            run.history.stopped = run.reason_to_stop() or ("callback" if stop else None)
+            if checkpoint is not None:
+                checkpoint.save(run.state_dict(), ended=run.history.stopped is not None)
+    except KeyboardInterrupt:
+        run.history.stopped = "interrupted"
+    finally:
+        run.finish()
 
 
 class _Run:
     """State of a training: the module, its optimizers, generators and history.
 
-    `last` and `best` are copies of the weights after the last complete epoch, and after the one
-    of least validation loss, None if there is none.
+    Arguments are those of `train`, with the resolved TrainingPlan as `plan`. `last` and `best`
+    are copies of the weights after the last complete epoch, and after the one of least
+    validation loss, None if there is none.
     """
 
     def __init__(
@@ -422,7 +428,7 @@ class _Run:
         )
 
     def _cause(self, recompute):
-        """Say what the likely cause of numbers is that are not finite; see `_check_finite`."""
+        """Describe why numbers are probably not finite; see `_check_finite`."""
         # Buffers are not checked: a mask may well be infinite.
         for name, _ in self.module.named_parameters():
             if not self.last[name].isfinite().all():
