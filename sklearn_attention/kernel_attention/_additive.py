@@ -77,7 +77,10 @@ class AdditiveColumns:
         return coefficients[0] + self.terms(X, coefficients).sum(axis=1)
 
     def terms(self, X, coefficients):
-        """Return what each feature adds to `predict`, (n, n_features, n_outputs)."""
+        """Return what each feature adds to `predict`, (n, n_features, n_outputs).
+
+        Coefficients are (n_columns, n_outputs).
+        """
         _, functions, effects = self._split(coefficients)
         feature_of_level = self.encoding.feature[len(self.splines) :]
         terms = products_by_feature(self._levels(X), effects, feature_of_level, X.shape[1])

@@ -152,8 +152,10 @@ class Pairs:
         `coefficients` are (n_keys,). The result is a list of arrays (n_queries, n_columns), one
         per encoding, in units of the coordinates before scaling.
         """
+        # The squared distance |q - k|^2 has the derivative 2 (q - k) in a scaled query q.
         slopes = []
         for e, scale in enumerate(self.kernel.column_scales):
+            # Derivatives of the kernel in squared distances, (n_queries, n_keys).
             distance_slope = self._smooth[e] * self._log_slope(e)
             if self._rough is not None:
                 distance_slope -= 0.5 * self._rate * self._rough / self._distance

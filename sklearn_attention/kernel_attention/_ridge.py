@@ -243,18 +243,15 @@ class RidgeMember:
 
     def _mixed_sums(self, training, leaf, rows, background, masks, *, mean=False):
         """Return the sums over the keys of a leaf at mixed rows, for all outputs."""
-        keys = training.coordinates(self.rows[leaf], rows[0].dtype)
-        coefficients = self.coefficients[leaf]
+        keys, targets = training.coordinates(self.rows[leaf], rows[0].dtype), training.targets
         # Scores of classes sum to 0, so that those of the last class follow from the others.
-        targets = training.targets
         sums_to_0 = np.abs(targets.sum(axis=1)).max() <= 1e-9 * np.abs(targets).max()
-        if not sums_to_0 or targets.shape[1] == 1:
-            return sums_of_mixed_rows(
-                self.kernel, keys, coefficients, rows, background, masks, mean=mean
-            )
-        sums = sums_of_mixed_rows(
-            self.kernel, keys, coefficients[:, :-1], rows, background, masks, mean=mean
-        )
+        omits_last = sums_to_0 and targets.shape[1] > 1
+        coefficients = self.coefficients[leaf][:, : targets.shape[1] - omits_last]
+        data = self.kernel, keys, coefficients, rows, background, masks
+        sums = sums_of_mixed_rows(*data, mean=mean)
+        if not omits_last:
+            return sums
         return np.concatenate([sums, -sums.sum(axis=3, keepdims=True)], axis=3)
 
     def _kernel_sum(self, training, leaf, dtype):

@@ -205,13 +205,16 @@ def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
 
 
 def _fused_gaussian(queries, keys, values, mask, dropout):
-    """Average by the Gaussian kernel as a dot product, in the precision of the queries."""
+    """Average by the Gaussian kernel as a dot product, in the precision of the queries.
+
+    Its logarithm -|q - k|^2 / 2 is [q, 1] . [k, -|k|^2 / 2] minus |q|^2 / 2, which cancels.
+    """
     with torch.autocast(queries.device.type, enabled=False):
         queries = torch.cat([queries, torch.ones_like(queries[..., :1])], dim=-1)
         keys = torch.cat([keys, -0.5 * keys.square().sum(-1, keepdim=True)], dim=-1)
-        # Only for values of the same width is the kernel a fused one.
-        missing = queries.shape[-1] - values.shape[-1]
-        padded = pad(values, (0, max(missing, 0))).to(queries.dtype)
+        # torch has a fused kernel only for values as wide as the keys.
+        n_missing = queries.shape[-1] - values.shape[-1]
+        padded = pad(values, (0, max(n_missing, 0))).to(queries.dtype)
         averages = _fused(queries, keys, padded, mask, dropout=dropout, scale=1.0)
     return averages[..., : values.shape[-1]].to(values.dtype)
 

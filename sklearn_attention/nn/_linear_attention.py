@@ -24,15 +24,15 @@ def linear_attention(queries, keys, values, kernel, *, mask=None, causal=False):
     :math:`o_t = \phi(q_t)^\top \sum_s m_s \phi(k_s) v_s^\top / \phi(q_t)^\top \sum_s m_s
     \phi(k_s)` over all keys, or, if causal, over those up to step t, by the prefix sums of
     Katharopoulos et al. (2020). The mask is the same for all queries, (B, n_heads, 1, T_k).
+
+    Averages (B, n_heads, T_q, d_value) are 0 in three cases: a query has no key; the sum of
+    signed weights is below its sampling error (see `_divide`); weights are positive and causal,
+    and their sum is negligible relative to those of later keys.
     """
-    # Averages are 0 where a query has no key, where the sum of signed weights is not above the
-    # root of the sum of squares of what each feature adds to it, and, of positive weights with
-    # a causal mask, where their sum is negligible relative to those of later keys.
-    # Features are on a logarithmic scale (FeatureForm): the largest exponent of each feature
-    # among the keys so far is subtracted, and added in the queries, where the largest of all
-    # features is subtracted. Both cancel in the average; without a causal mask the sum of
-    # positive weights is then at least 1. Only the features of one chunk are in memory at a
-    # time, unless gradients are needed.
+    # From the exponents of each feature, the largest one among the keys so far is subtracted.
+    # It is added to those of the queries, from which the largest of all features is subtracted.
+    # Both cancel in the average, and if not causal, the sum of positive weights is at least 1.
+    # Only the features of one chunk are in memory at a time, unless gradients are needed.
     with torch.autocast(queries.device.type, enabled=False):
         queries, keys = at_least_single(queries), at_least_single(keys)
         # A last column of ones makes the sum of the weights one more average.

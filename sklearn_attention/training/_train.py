@@ -310,12 +310,14 @@ class _Run:
         start, history = time.perf_counter(), self.history
         sizes = self.sizes[len(history.loss)]
         batches = shuffled_batches(self.n_samples, sizes, self.shuffler, self.lengths)
+        # 1. Make a step for each batch, and add up the losses of their rows.
         self.module.train()
         total = 0.0
         for step, rows in enumerate(batches):
             total += len(rows) * self._step(rows.to(self.device), step)
             if task is not None:
                 task.step(history, history.n_steps + step + 1)
+        # 2. Validate, if all numbers are finite.
         self.module.eval()
         norm = torch.nn.utils.get_total_norm(self.parameters).item()
         self._check_finite("length of all parameters", norm, len(sizes) - 1)
@@ -327,6 +329,7 @@ class _Run:
             )
         if validation and validation[0] < min(history.validation_loss, default=math.inf):
             best, best_epoch = last, len(history.loss)
+        # 3. Write the history.
         history = History(
             loss=[*history.loss, total / sum(sizes)],
             validation_loss=history.validation_loss + validation,
