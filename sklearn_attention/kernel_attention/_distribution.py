@@ -135,7 +135,10 @@ class ErrorDistribution:
 
     @classmethod
     def calibrate(cls, held_out, errors, in_sample_gain, weights):
-        """Choose the sharpness of least CRPS, where all other errors predict each error.
+        """Scale the errors, and choose the sharpness by the CRPS of predicting each error.
+
+        The continuous ranked probability score (CRPS) of an error is that of the distribution
+        that all other errors make at its row.
 
         Parameters
         ----------

@@ -58,8 +58,10 @@ class LeaveLevelOut(LevelEffects):
         The latter are leave-one-out errors of rows held out; the former add the change of the
         prediction when the other rows of the level are left out too. Each member predicts the
         rows of its fold twice for this: by all other rows of a sample, and by those of other
-        levels. Trees were fitted with the level, but predict as if it were missing.
+        levels. Trees were fitted with the level, but predict as if it were missing. Here the
+        `groups` are pairs of positions of rows, and a mask (n_training,) of the same levels.
         """
+        # Errors are in standardised units until the end; those of rows held out are known.
         training, folds = self._fitted.training, self._fitted.folds
         additive = self._fitted.additive
         other_rows = np.setdiff1d(np.arange(len(training)), rows)
@@ -68,6 +70,7 @@ class LeaveLevelOut(LevelEffects):
         deviations = self._fitted.held_out_rows.deviations[:, None]
         errors[self._fitted.held_out] = deviations * self._distribution.errors
         for number, (member, fold) in enumerate(zip(self._fitted.members, folds, strict=True)):
+            # 1. Predict the rows of this fold with known and with new levels.
             predicted = np.intersect1d(rows, fold)
             known = training.X[predicted]
             new = with_new_levels(known, category)
@@ -79,6 +82,7 @@ class LeaveLevelOut(LevelEffects):
                 if additive is not None:
                     additive_predictions = _predict_additive(additive, number, *data)
                     predictions.append((additive.shares[number], additive_predictions))
+            # 2. Add up the changes of the kernel, of the additive part and of trees.
             positions = np.searchsorted(sample, predicted)
             change = sum(
                 weight * (without_row[positions] - without_level)

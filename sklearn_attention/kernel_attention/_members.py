@@ -255,6 +255,7 @@ def descend(kernel, gradient_at, n_steps, rate, is_learned):
         try:
             gradient = np.where(is_learned, gradient_at(kernel), 0.0)
         except np.linalg.LinAlgError:
+            # More noise makes the matrix positive definite.
             if is_learned[-1]:
                 values[-1] += rate
                 kernel = kernel.with_values(values)
@@ -262,7 +263,7 @@ def descend(kernel, gradient_at, n_steps, rate, is_learned):
         n_done += 1
         mean_gradient = _MOMENTUM * mean_gradient + (1 - _MOMENTUM) * gradient
         squares = squares + gradient**2
-        # The mean starts at 0, which this corrects.
+        # The mean of the gradients starts at 0, which this factor corrects.
         corrected_mean = mean_gradient / (1 - _MOMENTUM**n_done)
         size = np.sqrt(squares / n_done) + 1e-8
         step_rate = rate * _one_cycle((step + 0.5) / n_steps)

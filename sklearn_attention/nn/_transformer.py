@@ -526,7 +526,8 @@ class _Stack(nn.Module):
         **options,
     ) -> None:
         super().__init__()
-        n_layers = check_size("n_layers", n_layers, 2000)  # besides its parameters
+        # A block needs the memory of about 2000 numbers besides its parameters.
+        n_layers = check_size("n_layers", n_layers, 2000)
         self.blocks = nn.ModuleList(
             self._block(d_model, n_heads, d_feedforward, norm=norm, **options)
             for _ in range(n_layers)
