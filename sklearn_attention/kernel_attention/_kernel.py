@@ -154,11 +154,10 @@ class LearnedKernel:
         named = self.named()
         ends = np.cumsum([len(feature) for feature in self.features])[:-1]
         deviations = np.split(named["deviation"], ends)
+        encodings = zip(named["scale"], self.features, deviations, strict=True)
         return [
             np.exp(np.minimum(log_scales[feature] + deviation, _MAX_LOG_SCALE))
-            for log_scales, feature, deviation in zip(
-                named["scale"], self.features, deviations, strict=True
-            )
+            for log_scales, feature, deviation in encodings
         ]
 
     @property

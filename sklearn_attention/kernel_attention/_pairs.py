@@ -72,12 +72,9 @@ class Pairs:
 
     def _smooth_parts(self):
         """Return the smooth part of each encoding; a Gaussian overwrites the distances."""
-        return [
-            smooth_part(self.kernel.formula, squared, log_amplitude)
-            for squared, log_amplitude in zip(
-                self._squared, self._named["amplitude"], strict=True
-            )
-        ]
+        formula, log_amplitudes = self.kernel.formula, self._named["amplitude"]
+        pairs = zip(self._squared, log_amplitudes, strict=True)
+        return [smooth_part(formula, squared, log_s) for squared, log_s in pairs]
 
     def _sum(self):
         """Return the sum of all parts of the kernel."""

@@ -267,9 +267,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         stacks = _stacks(fitted, left_out, self.columns_, boosts)
         self.boosters_ = [boosters for boosters, *_ in stacks]
         # Weights of members and of trees for each output, (2, n_outputs).
-        self._stacking = np.column_stack(
-            [stacking_weights for _, stacking_weights, _ in stacks]
-        )
+        self._stacking = np.column_stack([w for _, w, _ in stacks])
         stacked = np.column_stack([predictions for *_, predictions in stacks])
         tree_weights = self._stacking[1]
         self.boosting_share_ = float(tree_weights[0]) if y.ndim == 1 else tree_weights

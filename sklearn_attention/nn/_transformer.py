@@ -357,13 +357,8 @@ class EncoderBlock(nn.Module):
         projections: str = "full",
     ) -> None:
         super().__init__()
-        shared = {
-            "kernel": kernel,
-            "projections": projections,
-            "bias": bias,
-            "dropout": dropout,
-        }
-        self.attention = MultiHeadAttention(d_model, n_heads, rotary=rotary, **shared)
+        setup = {"kernel": kernel, "projections": projections, "bias": bias, "dropout": dropout}
+        self.attention = MultiHeadAttention(d_model, n_heads, rotary=rotary, **setup)
         self.feedforward = _FeedForward(d_model, d_feedforward, activation, dropout, bias)
         self.around_attention = _Residual(d_model, norm, dropout, bias)
         self.around_feedforward = _Residual(d_model, norm, dropout, bias)
@@ -449,14 +444,9 @@ class DecoderBlock(nn.Module):
         projections: str = "full",
     ) -> None:
         super().__init__()
-        shared = {
-            "kernel": kernel,
-            "projections": projections,
-            "bias": bias,
-            "dropout": dropout,
-        }
-        self.attention = MultiHeadAttention(d_model, n_heads, rotary=rotary, **shared)
-        self.cross_attention = MultiHeadAttention(d_model, n_heads, d_source=d_source, **shared)
+        setup = {"kernel": kernel, "projections": projections, "bias": bias, "dropout": dropout}
+        self.attention = MultiHeadAttention(d_model, n_heads, rotary=rotary, **setup)
+        self.cross_attention = MultiHeadAttention(d_model, n_heads, d_source=d_source, **setup)
         self.feedforward = _FeedForward(d_model, d_feedforward, activation, dropout, bias)
         self.around_attention = _Residual(d_model, norm, dropout, bias)
         self.around_cross_attention = _Residual(d_model, norm, dropout, bias)
