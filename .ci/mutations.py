@@ -685,8 +685,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_leave_level_out.py",
-        "of_trees = self._change_of_trees(number, known, new)",
-        "of_trees = 0.0",
+        "tree_change = self._change_of_trees(number, known, new)",
+        "tree_change = 0.0",
         "trees are taken to know a new level",
     ),
     Mutation(
@@ -703,68 +703,68 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_averages.py",
-        "of_weights -= (of_weights * self.weights).sum(axis=1, keepdims=True)",
-        "of_weights -= of_weights.mean(axis=1, keepdims=True)",
+        "matrix_gradient -= (matrix_gradient * self.weights).sum(axis=1, keepdims=True)",
+        "matrix_gradient -= matrix_gradient.mean(axis=1, keepdims=True)",
         "gradient of averages that forgets that weights sum to 1",
     ),
     Mutation(
         "kernel_attention/_boosting.py",
-        "shares = nonnegative_weights(columns, targets, weights, limit)",
-        "shares = nonnegative_weights(columns, targets, np.ones(len(weights)), limit)",
+        "nonnegative_weights(predictions, targets, weights, limit)",
+        "nonnegative_weights(predictions, targets, np.ones(len(weights)), limit)",
         "shares are found without the rows' weights",
     ),
     Mutation(
         "kernel_attention/_boosting.py",
-        "least = max(least_gain * losses[0], CHANCE / 2 / n)",
-        "least = min(least_gain * losses[0], CHANCE / 2 / n)",
+        "required = max(min_gain * losses[0], CHANCE / 2 / n)",
+        "required = min(min_gain * losses[0], CHANCE / 2 / n)",
         "trees are taken for a gain that chance makes",
     ),
     Mutation(
         "kernel_attention/_distribution.py",
-        "np.sqrt(variance * (1 + new) / np.maximum(1 - new, np.finfo(float).eps))",
-        "np.sqrt(variance / np.maximum(1 - new, np.finfo(float).eps))",
+        "np.sqrt(variance * (1 + sum_of_squares) / denominator)",
+        "np.sqrt(variance / denominator)",
         "deviation of a new error without that of the mean",
     ),
     Mutation(
         "kernel_attention/_encodings.py",
-        "share = (np.cumsum(counts) - counts / 2) / len(x)",
-        "share = np.cumsum(counts) / len(x)",
+        "mid_rank = (np.cumsum(counts) - counts / 2) / len(x)",
+        "mid_rank = np.cumsum(counts) / len(x)",
         "ranks of the last of equal values, not of their middle",
     ),
     Mutation(
         "kernel_attention/_fitted.py",
-        "total += np.outer(1 - total.sum(axis=1), of_mean)",
-        "total += np.outer(1 - total.mean(axis=1), of_mean)",
+        "total += np.outer(1 - total.sum(axis=1), weights_in_mean)",
+        "total += np.outer(1 - total.mean(axis=1), weights_in_mean)",
         "weights of rows and of their mean do not sum to 1",
     ),
     Mutation(
-        "kernel_attention/_kernel.py",
+        "kernel_attention/_pairs.py",
         "linear = coefficients @ keys / max(1, keys.shape[1])",
         "linear = coefficients @ keys",
         "slope of the linear part without its unit",
     ),
     Mutation(
         "kernel_attention/_boosting.py",
-        "least *= 1.0 if n == len(held_out) else _EARLY_GAIN",
-        "least *= 1.0",
+        "required *= 1.0 if n == len(held_out) else _EARLY_GAIN",
+        "required *= 1.0",
         "the first fold alone declines trees of classes",
     ),
     Mutation(
-        "kernel_attention/_kernel.py",
+        "kernel_attention/_mixed_rows.py",
         "totals = [sum(left), sum(right)]",
         "totals = [left[0], right[0]]",
         "the rough part of mixed rows compares them in the first encoding only",
     ),
     Mutation(
-        "kernel_attention/_kernel.py",
-        "is_near = rate * min_distances[near_keys] < _FAR",
-        "is_near = rate * min_distances[near_keys] < 0.1 * _FAR",
+        "kernel_attention/_mixed_rows.py",
+        "is_near = rate * min_distances[near_keys] < _MAX_EXPONENT",
+        "is_near = rate * min_distances[near_keys] < 0.1 * _MAX_EXPONENT",
         "keys at a middle distance have no weight for mixed rows",
     ),
     Mutation(
         "kernel_attention/_ridge.py",
-        "leaf_weights.flat[reaching] = weights",
-        "leaf_weights.flat[reaching] = 1",
+        "leaf_weights.flat[leaf_queries] = weights",
+        "leaf_weights.flat[leaf_queries] = 1",
         "blocks of rows all have weight 1 for mixed rows",
     ),
     Mutation(
@@ -775,8 +775,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_kernel.py",
-        "np.add(squared, distance if e else _KINK, out=distance)",
-        "np.add(squared, _KINK, out=distance)",
+        "np.add(squared, distance if e else KINK, out=distance)",
+        "np.add(squared, KINK, out=distance)",
         "the rough part compares rows in the last encoding only",
     ),
     Mutation(
@@ -792,7 +792,7 @@ MUTATIONS = [
         "unknown levels of an ordered category in a usual frame are not refused",
     ),
     Mutation(
-        "kernel_attention/_ridge.py",
+        "kernel_attention/_partition.py",
         "np.outer(weights * slope, self.directions[split])",
         "np.outer(slope, self.directions[split])",
         "slope of a product without the other factor",
@@ -1063,20 +1063,20 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_encodings.py",
-        "np.count_nonzero(~alone)",
-        "np.count_nonzero(alone)",
+        "np.count_nonzero(~has_column)",
+        "np.count_nonzero(has_column)",
         "rare levels together are no level",
     ),
     Mutation(
         "kernel_attention/_ridge.py",
-        "if own >= _MATTERS * rest and",
-        "if rest >= _MATTERS * own and",
+        "matters = level_effect >= _MIN_LEVEL_EFFECT * other_effect",
+        "matters = other_effect >= _MIN_LEVEL_EFFECT * level_effect",
         "blocks of levels that do not matter",
     ),
     Mutation(
         "kernel_attention/_fitted.py",
-        "many = (copies > _MOST_COPIES * usual[target]).any()",
-        "many = (copies > _MOST_COPIES).any()",
+        "is_dominant = n_copies > _MAX_COPIES * usual[target]",
+        "is_dominant = n_copies > _MAX_COPIES",
         "oversampled rows of a class are observations",
     ),
     Mutation(
@@ -1087,8 +1087,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_ridge.py",
-        "rng.choice(known, _MOST, replace=False)",
-        "rng.choice(known, _MOST, replace=True)",
+        "rng.choice(known, _MAX_BLOCK_ROWS, replace=False)",
+        "rng.choice(known, _MAX_BLOCK_ROWS, replace=True)",
         "rows are several times in a block",
     ),
     Mutation(
@@ -1111,7 +1111,7 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_additive.py",
-        "penalties = reml_penalties(others, columns.group)",
+        "penalties = reml_penalties(equations_without, columns.group)",
         "penalties = reml_penalties(equations, columns.group)",
         "penalties are learned from the rows that judge them",
     ),
@@ -1135,8 +1135,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_averages.py",
-        "ties * self._counts",
-        "ties * 1.0",
+        "is_nearest * self._row_weights",
+        "is_nearest * 1.0",
         "the nearest rows count alike, whatever their weights",
     ),
     Mutation(
@@ -1273,8 +1273,8 @@ MUTATIONS = [
     ),
     Mutation(
         "nn/_attention.py",
-        "weights.masked_fill(~mask, 0.0) if boolean else weights * mask.exp()",
-        "weights.masked_fill(~mask, 0.0) if boolean else weights + mask",
+        "weights.masked_fill(~mask, 0.0) if is_bool else weights * mask.exp()",
+        "weights.masked_fill(~mask, 0.0) if is_bool else weights + mask",
         "mask of logits added to weights",
     ),
     Mutation(
@@ -1285,14 +1285,14 @@ MUTATIONS = [
     ),
     Mutation(
         "nn/_linear_attention.py",
-        "torch.exp(mask.to(dtype) - mask.amax(-1, keepdim=True).clamp_min(_NOTHING))",
+        "torch.exp(mask.to(dtype) - largest)",
         "torch.exp(mask.to(dtype))",
         "logits of a mask overflow, or all vanish",
     ),
     Mutation(
         "nn/_patches.py",
-        "torch.cat([x[:, :1].expand(-1, missing, -1), x], dim=1)",
-        "torch.cat([x[:, -1:].expand(-1, missing, -1), x], dim=1)",
+        "torch.cat([x[:, :1].expand(-1, n_missing, -1), x], dim=1)",
+        "torch.cat([x[:, -1:].expand(-1, n_missing, -1), x], dim=1)",
         "filled with the last step, not the first",
     ),
     Mutation(
@@ -1333,8 +1333,8 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_batches.py",
-        "share = (place + 0.5) / sizes.repeat_interleave(sizes)",
-        "share = (place + 0.5) / sizes.max()",
+        "fraction = (place + 0.5) / sizes.repeat_interleave(sizes)",
+        "fraction = (place + 0.5) / sizes.max()",
         "small strata are not spread over all rows",
     ),
     Mutation(
@@ -1357,7 +1357,7 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_training.py",
-        "return self._sizes[: self.n_steps - place * len(self._sizes)]",
+        "return self._sizes[: self.n_steps - epoch * len(self._sizes)]",
         "return self._sizes",
         "the last epoch takes more steps than max_steps",
     ),

@@ -140,7 +140,7 @@ def draw(truth, n, seed):
 
 def alone():
     """Kernel attention as if all tables had too few rows for an additive part."""
-    task = dataclasses.replace(_regressor.REGRESSION, fewest_additive_rows=np.inf)
+    task = dataclasses.replace(_regressor.REGRESSION, min_additive_rows=np.inf)
     return patch.object(_regressor, "REGRESSION", task)
 
 

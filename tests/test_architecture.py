@@ -76,7 +76,6 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_density",
     "kernel_approximation": "_fourier_features _positive_features _random_features",
-    "kernel_attention": "_kernel",
     "sequence": "_fitted_language_model _fitted_seq2seq _language_network",
     "training": "_architecture",
     "transformer": "_classifier _estimator _regressor _series_baseline _task",

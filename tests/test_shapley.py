@@ -29,7 +29,7 @@ from sklearn_attention import (
 from sklearn_attention._base import AttentionEstimator
 from sklearn_attention._columns import Columns
 from sklearn_attention._shapley import FeatureEffectsMixin
-from sklearn_attention.kernel_attention import _kernel, _ridge
+from sklearn_attention.kernel_attention import _mixed_rows, _ridge
 
 TABLES = (
     "average", "votes", "lines", "best average", "best line", "kernel attention",
@@ -580,8 +580,8 @@ class TestKernelAttention:
         compare_ways(model, X[:4], X[10:30], monkeypatch)
 
     def test_several_outputs_and_blocks_of_rows(self, monkeypatch):
-        monkeypatch.setattr(_ridge, "_MOST", 40)
-        monkeypatch.setattr(_kernel, "_MIXED_TILE", 7)
+        monkeypatch.setattr(_ridge, "_MAX_BLOCK_ROWS", 40)
+        monkeypatch.setattr(_mixed_rows, "_MAX_KEYS", 7)
         X = uniform(90, 3)
         model = KernelAttentionRegressor(**LIGHT).fit(
             X, np.column_stack([X[:, 0], X[:, 1] ** 2])

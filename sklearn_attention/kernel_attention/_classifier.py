@@ -1,9 +1,12 @@
-"""Kernel attention for classes."""
+"""Kernel attention for classes.
 
-import dataclasses
+Members predict scores of the classes, which approximate indicators minus frequencies; the link
+of `_boosting` turns them into probabilities. Indicators of several outputs stand side by side.
+"""
+
 import itertools
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -25,48 +28,50 @@ from .._report import Report
 from .._stacking import MIN_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
-from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
+from ._boosting import MIN_ROWS, MultinomialLink, predict_trees, stack_classifier
 from ._estimator import KernelAttention, Options
 from ._fitted import ReadRows, Task, fit_kernel_attention
-from ._members import LossOfClasses, RidgeLearner, cross_entropy, log_loss_of_shares
+from ._members import LossOfClasses, RidgeLearner, cross_entropy, log_loss_of_votes
 
-# Rows up to which kernels are held near their start and have no rough part, and up to which
-# batches are drawn at random. With a rough part beyond, log-losses of phonemes are 0.85, of
-# computing times 0.98, of leaves of 32 species 1.07, and of twelve other sets 0.99 to 1.01 of
-# those without; of smaller sets 1.00 to 1.04. Up to as many rows there is no additive part:
-# with 300 rows of twenty sets log-losses with it are 1.00 of those without, but for leaves
-# (0.76) and wine, and fits take 1.35 times as long.
-_FEW, _RANDOM = 1000, 5000
+# Up to 1000 rows, kernels are held near the one they start with, and have no rough part; up to
+# 5000, batches are drawn at random. With a rough part beyond 1000 rows, log-losses of phonemes
+# are 0.85, of computing times 0.98, of leaves of 32 species 1.07, and of twelve other sets 0.99
+# to 1.01 of those without; of smaller sets 1.00 to 1.04. Up to 1000 rows there is no additive
+# part: with 300 rows of twenty sets log-losses with it are 1.00 of those without, but for
+# leaves (0.76) and wine, and fits take 1.35 times as long.
+_FEW_ROWS, _MAX_RANDOM_ROWS = 1000, 5000
 
 
 def _ridge(n_rows):
-    usual = RidgeLearner(
-        share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
-        noise=0.5, rough=n_rows > _FEW, linear=True, constant=False,
-    )  # fmt: skip
-    if n_rows <= _FEW:
-        usual = dataclasses.replace(usual, batch=256, rate=0.1, precision=0.2)
-    return usual
+    """Return the RidgeLearner for a number of rows."""
+    learner = RidgeLearner(max_fraction=0.4, noise=0.5, linear=True, constant=False)
+    n_steps = 25 if n_rows <= _MAX_RANDOM_ROWS else 150
+    learner = replace(learner, n_steps=n_steps, max_random_rows=_MAX_RANDOM_ROWS)
+    if n_rows > _FEW_ROWS:
+        return learner
+    return replace(learner, rough=False, batch=256, rate=0.1, scale_precision=0.2)
 
 
 def _loss(readout, center, outputs):
-    of_output = cross_entropy if readout == "solve" else log_loss_of_shares
-    return LossOfClasses(of_output, _frequencies(center), outputs)
+    """Return the loss of scores from which kernels are learned."""
+    loss_of_output = cross_entropy if readout == "solve" else log_loss_of_votes
+    return LossOfClasses(loss_of_output, _frequencies(center), outputs)
 
 
 def _frequencies(center):
-    # A class may be left without rows by weight 0.
+    """Return frequencies of classes, none of which is 0, from the mean of their indicators."""
+    # All rows of a class may have weight 0.
     return np.maximum(center, MIN_PROBABILITY)
 
 
-# Indicators stay indicators, less their frequencies.
+# Targets are indicators minus their frequencies, and not scaled.
 CLASSIFICATION = Task(
     loss=_loss,
     ridge=_ridge,
-    folds=MappingProxyType({_FEW: 8, _RANDOM: 4, 30_000: 2, np.inf: 1}),
+    folds=MappingProxyType({_FEW_ROWS: 8, _MAX_RANDOM_ROWS: 4, 30_000: 2, np.inf: 1}),
     scales_targets=False,
-    fewest_bins=12,
-    fewest_additive_rows=_FEW + 1,
+    min_bins=12,
+    min_additive_rows=_FEW_ROWS + 1,
 )
 
 
@@ -203,7 +208,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         y = check_labels(y)
         weights = multiply_class_weights(sample_weight, self.class_weight, y)
         weights = check_key_weights(weights, X, np.float32)
-        options = Options.of(self)
+        options = Options.from_estimator(self)
         report = Report(self, X=X, y=y, metadata={"sample_weight": sample_weight})
         self.classes_ = sorted_classes(y)
         values = indicators(y, self.classes_, np.float64)
@@ -213,18 +218,18 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, report)
         self._fitted = fitted
         vars(self).update(fitted.attributes())
-        boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
-        heads = [
-            _heads(fitted, left_out, self.values_, classes, self.columns_, options, boosts)
+        boosts = options.boosting and len(self.keys_) >= MIN_ROWS
+        trees_and_links = [
+            _fit_link(fitted, left_out, self.values_, classes, self.columns_, options, boosts)
             for classes in outputs
         ]
-        self.boosters_, links = map(list, zip(*heads, strict=True))
+        self.boosters_, links = map(list, zip(*trees_and_links, strict=True))
         self.links_ = [link and vars(link) for link in links]
         report.end()
         return self
 
     def predict_proba(self, X) -> Any:
-        """Probability of each class for each query.
+        """Predict the probability of each class for each query.
 
         Parameters
         ----------
@@ -239,50 +244,79 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         return self._predict_rows(self._read_rows(X))
 
     def _predict_rows(self, X, scores=None):
-        """Predict probabilities of rows of numbers and codes of levels."""
+        """Return what `predict_proba` returns, for rows of numbers and codes of levels.
+
+        If `scores` of the members are passed, only trees need X.
+        """
         probabilities = [p.astype(self.keys_.dtype) for p in self._probabilities(X, scores)]
         return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
     def _response(self, X, scores):
-        """Probabilities of all classes, or of the second of two, (n_queries, n_classes)."""
+        """Return probabilities of all classes of all outputs side by side, (n, n_classes).
+
+        Of a single output with two classes, only those of the second class are returned.
+        """
         probabilities = self._probabilities(X, scores)
         is_binary = len(probabilities) == 1 and probabilities[0].shape[1] == 2
         return probabilities[0][:, 1:] if is_binary else np.hstack(probabilities)
 
     def _probabilities(self, X, scores=None):
-        """Of every output, (n_queries, n_classes).
+        """Return the probabilities of each output's classes, a list of (n, n_classes).
 
-        `scores` are those of the members, if they are known; then only trees read X.
+        `scores` are those of the members, (n, n_classes of all outputs), if they are known.
+        Only trees need X then.
         """
-        scores = self._fitted.predict(X) if scores is None else scores
-        scores, center = (
-            split_classes(found, self.classes_)
-            for found in (scores, self._fitted.training.center)
-        )
-        outputs, found = zip(scores, center, self.links_, self.boosters_, strict=True), []
-        for own, shares, link, boosters in outputs:
+        if scores is None:
+            scores = self._fitted.predict(X)
+        scores = split_classes(scores, self.classes_)
+        centers = split_classes(self._fitted.training.center, self.classes_)
+        outputs = zip(scores, centers, self.links_, self.boosters_, strict=True)
+        probabilities = []
+        for scores_of_output, center, link, boosters in outputs:
             if link is None:
-                votes = np.clip(own + shares, 0, None)
-                found.append(votes / votes.sum(axis=1, keepdims=True))
+                # Averages of indicators are votes already.
+                votes = np.clip(scores_of_output + center, 0, None)
+                probabilities.append(votes / votes.sum(axis=1, keepdims=True))
                 continue
             trees = None
             if boosters:
-                trees = predict_trees(boosters, X, self.columns_, _frequencies(shares))
-            found.append(MultinomialLink(**link)(own, trees))
-        return found
+                trees = predict_trees(boosters, X, self.columns_, _frequencies(center))
+            probabilities.append(MultinomialLink(**link)(scores_of_output, trees))
+        return probabilities
 
 
-def _heads(fitted, left_out, values, classes, columns, options, boosts):
-    """Boosted trees and the link of an output, which make probabilities of its scores."""
+def _fit_link(fitted, left_out, values, classes, columns, options, boosts):
+    """Fit the boosted trees and the link of one output.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    left_out : ndarray of shape (n_held_out, n_classes of all outputs)
+        Leave-one-out scores of the rows held out.
+    values : ndarray of shape (n, n_classes of all outputs)
+        Indicators of the training rows.
+    classes : slice
+        The output's columns of these.
+    columns : Columns
+    options : Options
+    boosts : bool
+        Whether trees are tried.
+
+    Returns
+    -------
+    boosters : list
+        The trees of each fold, none if they do not help.
+    link : MultinomialLink or None
+        None for averages without trees.
+    """
     training, held_out = fitted.training, fitted.held_out
     frequencies, scores = _frequencies(training.center[classes]), left_out[:, classes]
+    indicators_of_output = values[:, classes]
     boosters, link = [], None
     if boosts:
-        boosters, link = stack_classifier(
-            training.X, columns, values[:, classes], training.weights, fitted.folds, scores,
-            frequencies,
-        )  # fmt: skip
+        data = training.X, columns, indicators_of_output, training.weights, fitted.folds
+        boosters, link = stack_classifier(*data, scores, frequencies)
     if link is None and options.readout != "average":
-        known = values[held_out][:, classes], training.weights[held_out]
-        link = MultinomialLink.fit(scores, *known, frequencies)
+        known_indicators, weights = indicators_of_output[held_out], training.weights[held_out]
+        link = MultinomialLink.fit(scores, known_indicators, weights, frequencies)
     return boosters, link

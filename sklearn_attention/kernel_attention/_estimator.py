@@ -1,4 +1,8 @@
-"""Methods that the regressor and the classifier have in common, and their parameters."""
+"""Methods and parameters that the regressor and the classifier of kernel attention share.
+
+Both hold a `Fitted`, an ensemble of members that predict outputs in their own units (see
+`_fitted`). Arguments named `member_predictions` are such predictions (n, n_outputs).
+"""
 
 import dataclasses
 import math
@@ -30,10 +34,12 @@ from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS, Encoding, TrainingRows
 from ._fitted import Fitted
 from ._kernel import LearnedKernel
-from ._ridge import Partition, RidgeMember
+from ._partition import Partition
+from ._ridge import RidgeMember
 
 READOUTS = ("average", "solve")
-# Values of a feature at which its partial dependence is computed, as many as scikit-learn has.
+# Maximum number of values of a feature at which its partial dependence is computed, as in
+# scikit-learn.
 _MAX_VALUES = 100
 
 
@@ -61,7 +67,7 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
     random_state: int | np.random.RandomState | None = 0
 
     def transform(self, X) -> np.ndarray:
-        """Rows in the learned space, where near rows have similar targets.
+        """Map rows to the learned space, where near rows have similar targets.
 
         Parameters
         ----------
@@ -78,7 +84,7 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
         return self._fitted.space(X).astype(self.keys_.dtype, copy=False)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Names of the columns of :meth:`transform`.
+        """Return names of the columns of :meth:`transform`.
 
         Parameters
         ----------
@@ -97,7 +103,7 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
         return np.array(columns, dtype=object)
 
     def explain(self, X, k: int = 5) -> Any:
-        """Training rows of largest weight in each prediction.
+        """Return the training rows of largest weight in each prediction.
 
         Parameters
         ----------
@@ -128,12 +134,13 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
         return explained(X, self._explain(X, k), self._row_labels)
 
     def _explain(self, X, k):
+        """Return an Explanation, whose indices are positions among the rows passed to `fit`."""
         X, fitted = self._read_rows(X), self._fitted
         indices, weights = heaviest(fitted.weights, X, len(self.keys_), k)
         return Explanation(fitted.positions[indices], weights, targets_at(self, indices))
 
     def local_slopes(self, X) -> np.ndarray:
-        """Slopes of predictions along the features.
+        """Compute slopes of predictions along the features.
 
         Parameters
         ----------
@@ -153,10 +160,10 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
         return slopes[:, 0] if self.values_.ndim == 1 else slopes
 
     def partial_dependence(self, X, feature, values: ArrayLike | None = None) -> Bunch:
-        """Mean predictions over rows if one feature has each of some values.
+        """Average predictions over rows if one feature has each of several values.
 
-        It returns what :func:`sklearn.inspection.partial_dependence` returns, which predicts
-        all rows again for each value. If the kernel is Gaussian, one pass over the rows serves
+        The result is that of :func:`sklearn.inspection.partial_dependence`, which predicts all
+        rows again for each value. If the kernel is Gaussian, one pass over the rows serves
         all values here, in about a twentieth of the time.
 
         Parameters
@@ -180,7 +187,8 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
         Raises
         ------
         ValueError
-            If there is no such feature, or values are none, not one-dimensional, or infinite.
+            If there is no such feature, or if `values` are empty, not one-dimensional, or
+            infinite.
 
         Examples
         --------
@@ -204,67 +212,83 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
         if not is_valid or (feature not in names and feature not in range(len(names))):
             raise ValueError(f"feature={feature!r} is none of {names}: pass one of these.")
         j = names.index(feature) if feature in names else feature
-        levels = self.columns_.categories[j]
         if values is None:
+            levels = self.columns_.categories[j]
             values = _usual_values(rows[:, j]) if levels is None else levels
-        raw_values = values
+        values, codes = self._check_values(values, j, names[j])
+        # Mixed rows have feature j from one row for each value, and all others from `rows`.
+        rows_with_values = np.repeat(rows[:1], len(codes), axis=0)
+        rows_with_values[:, j] = codes
+        mask, responses = np.arange(rows.shape[1])[None] == j, []
+        for block in blocks_of_queries(len(rows), len(codes) * self._fitted.n_outputs):
+            predictions = self._fitted.predict_mixed(rows_with_values, rows[block], mask)
+            mixed = None
+            if any(self.boosters_):
+                # Trees need the mixed rows themselves.
+                mixed = mixed_rows(rows_with_values, rows[block], mask)
+                mixed = mixed.reshape(-1, rows.shape[1])
+            response = self._response(mixed, predictions.reshape(-1, predictions.shape[3]))
+            responses.append(response.reshape(len(codes), -1, response.shape[1]))
+        individual = np.concatenate(responses, axis=1).T.astype(self.keys_.dtype)
+        return Bunch(
+            grid_values=[values], average=individual.mean(axis=1), individual=individual
+        )
+
+    def _check_values(self, raw_values, j, name):
+        """Return values of feature j as an array, and their codes, which are equal for numbers.
+
+        Raises ValueError, with the feature's `name`, if `raw_values` are not valid.
+        """
+        levels = self.columns_.categories[j]
         try:
-            values = np.array(values, dtype=float if levels is None else object)
+            values = np.array(raw_values, dtype=float if levels is None else object)
             is_finite = levels is not None or not np.isinf(values).any()
         except (TypeError, ValueError, OverflowError):
             values, is_finite = np.zeros(0), False
         if values.ndim != 1 or not len(values) or not is_finite:
             raise ValueError(
-                f"values={raw_values!r} of feature {names[j]!r} are not a list of one or more "
+                f"values={raw_values!r} of feature {name!r} are not a list of one or more "
                 "finite numbers or levels: pass values such as [0.1, 0.5], or rows X in which "
                 "the feature is not always missing."
             )
-        codes = values
-        if levels is not None:
-            import pandas as pd
+        if levels is None:
+            return values, values
+        import pandas as pd
 
-            is_ordered = self.columns_.kinds[j] == ORDERED
-            codes = encode_levels(pd.Series(values, name=names[j]), levels, is_ordered)
-        of_values = np.repeat(rows[:1], len(codes), axis=0)
-        of_values[:, j] = codes
-        mask, parts = np.arange(rows.shape[1])[None] == j, []
-        for block in blocks_of_queries(len(rows), len(codes) * self._fitted.n_outputs):
-            of_members = self._fitted.predict_mixed(of_values, rows[block], mask)
-            mixed = None
-            if any(self.boosters_):  # which read the rows
-                mixed = mixed_rows(of_values, rows[block], mask).reshape(-1, rows.shape[1])
-            response = self._response(mixed, of_members.reshape(-1, of_members.shape[3]))
-            parts.append(response.reshape(len(codes), -1, response.shape[1]))
-        individual = np.concatenate(parts, axis=1).T.astype(self.keys_.dtype)
-        return Bunch(
-            grid_values=[values], average=individual.mean(axis=1), individual=individual
-        )
+        is_ordered = self.columns_.kinds[j] == ORDERED
+        return values, encode_levels(pd.Series(values, name=name), levels, is_ordered)
 
     def _mean_scores(self, rows, background, masks):
         """Average scores of mixed rows over the background, see `FeatureEffectsMixin`."""
-        # Predictions of numbers are linear in those of the members, which may be averaged
-        # first. Log-odds are not.
+        # Predictions of numbers are linear in those of the members, which may therefore be
+        # averaged first. Log-odds of classes are not.
         is_linear = not is_classifier(self)
-        of_members = self._fitted.predict_mixed(rows, background, masks, mean=is_linear)
+        predictions = self._fitted.predict_mixed(rows, background, masks, mean=is_linear)
         if not any(self.boosters_):
-            return self._average(None, of_members)
-        # Trees read the mixed rows, those of some masks at a time.
-        size, means = max(1, IN_MEMORY // (len(rows) * background.size)), []
-        for block in blocks(len(masks), size):
+            return self._average_scores(None, predictions)
+        # Trees need the mixed rows themselves, which are made for a block of masks at a time.
+        n_masks, means = max(1, IN_MEMORY // (len(rows) * background.size)), []
+        for block in blocks(len(masks), n_masks):
             mixed = mixed_rows(rows, background, masks[block])
-            shape = *mixed.shape[:3], of_members.shape[3]
+            shape = *mixed.shape[:3], predictions.shape[3]
             mixed = mixed.reshape(-1, rows.shape[1])
-            means.append(self._average(mixed, np.broadcast_to(of_members[block], shape)))
+            block_predictions = np.broadcast_to(predictions[block], shape)
+            means.append(self._average_scores(mixed, block_predictions))
         return np.concatenate(means)
 
-    def _average(self, mixed, of_members):
-        """Average scores over the third axis of predictions of members; trees read `mixed`."""
-        predictions = self._predict_rows(mixed, of_members.reshape(-1, of_members.shape[3]))
-        return self._scores_of(predictions).reshape(*of_members.shape[:3], -1).mean(axis=2)
+    def _average_scores(self, mixed, member_predictions):
+        """Average scores of mixed rows over the background, (n_masks, n_rows, n_scores).
+
+        `member_predictions` are (n_masks, n_rows, n_background, n_outputs). `mixed` are the
+        same rows one below the other, which trees need; None if there are no trees.
+        """
+        shape, n_outputs = member_predictions.shape[:3], member_predictions.shape[3]
+        predictions = self._predict_rows(mixed, member_predictions.reshape(-1, n_outputs))
+        return self._scores_of(predictions).reshape(*shape, -1).mean(axis=2)
 
     @property
     def feature_relevance_(self):
-        """Share of each feature in the mean squared distance, a Series by its name."""
+        """Fraction of the mean squared distance that is in each feature, a Series by name."""
         import pandas as pd
 
         return pd.Series(self._fitted.relevance, _check_feature_names_in(self, None))
@@ -285,43 +309,44 @@ def _usual_values(numbers):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Choices of the user; None where the number of rows or learning decides."""
+    """Validated parameters; None is what the number of rows or learning decides."""
 
-    formula: RadialKernel
+    formula: RadialKernel  # the parameter `kernel`, cloned
     readout: str = "solve"
     encodings: tuple = ENCODINGS
     n_folds: int | None = None
     max_steps: int | None = None
-    bandwidth: np.ndarray | None = None  # (n_features,)
-    ridge: float | None = None
+    bandwidth: np.ndarray | None = None  # length-scales (n_features,), None if learned
+    ridge: float | None = None  # noise variance, None if learned
     boosting: bool = False
     seed: int = 0
 
     @classmethod
-    def of(cls, estimator):
-        """Those of an estimator that has read its training rows."""
-        given = estimator.get_params(deep=False)
-        check_choice("readout", given["readout"], READOUTS)
-        bandwidth, n_features = given["bandwidth"], estimator.n_features_in_
-        learned = isinstance(bandwidth, str)
-        if learned:
+    def from_estimator(cls, estimator):
+        """Validate the parameters of an estimator that has read its training rows."""
+        readout, bandwidth = estimator.readout, estimator.bandwidth
+        check_choice("readout", readout, READOUTS)
+        is_learned = isinstance(bandwidth, str)
+        if is_learned:
             check_choice("bandwidth", bandwidth, ("learned",))
-        encodings = _encodings(given)
-        if not learned:
+        encodings = _check_encodings(estimator.encodings, bandwidth)
+        if not is_learned:
+            n_features = estimator.n_features_in_
             bandwidth = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)
-        n_folds = given["n_folds"]
+        formula, n_folds = _check_kernel(estimator.kernel, readout), estimator.n_folds
+        n_folds = (
+            None if n_folds == "auto" else check_positive("n_folds", n_folds, integer=True)
+        )
         return cls(
-            formula=_formula(given),
-            readout=given["readout"],
+            formula=formula,
+            readout=readout,
             encodings=encodings,
-            n_folds=None
-            if n_folds == "auto"
-            else check_positive("n_folds", n_folds, integer=True),
-            max_steps=_max_steps(given["max_steps"]),
-            bandwidth=None if learned else bandwidth,
-            ridge=_ridge(given["ridge"]),
-            boosting=_boosting(given["boosting"]) and learned,
-            seed=check_random_state(given["random_state"]).randint(2**31 - 1),
+            n_folds=n_folds,
+            max_steps=_check_max_steps(estimator.max_steps),
+            bandwidth=None if is_learned else bandwidth,
+            ridge=_check_ridge(estimator.ridge),
+            boosting=_check_boosting(estimator.boosting) and is_learned,
+            seed=check_random_state(estimator.random_state).randint(2**31 - 1),
         )
 
     @property
@@ -329,100 +354,103 @@ class Options:
         """True if length-scales are learned."""
         return self.bandwidth is None
 
-    def n_steps(self, usual):
-        """Number of gradient steps."""
-        return usual if self.max_steps is None else self.max_steps
+    def n_steps(self, default):
+        """Return the number of gradient steps, `default` unless the user has chosen."""
+        return default if self.max_steps is None else self.max_steps
 
-    def fix(self, kernel, standard):
-        """The kernel with the given parameters, and which of its parameters are learned.
+    def fix(self, kernel, first_encoding):
+        """Set the parameters of a kernel that the user has chosen.
 
-        `standard` is the standard encoding, in whose units a given bandwidth is written.
+        Returns the kernel, and a mask of its parameters that are to be learned. A bandwidth is
+        in the features' units, and then the first encoding is the standard one, whose columns
+        are in standard deviations.
         """
-        free, values = kernel.is_learned, kernel.values.copy()
+        is_learned, values = kernel.is_learned, kernel.values.copy()
         if self.bandwidth is not None:
-            free[:-1] = False
-            scales = -np.log(self.bandwidth)
-            scales[standard.numeric] += np.log(standard.scale)
-            kernel.named(values)["scale"][:] = scales
+            is_learned[:-1] = False
+            log_scales = -np.log(self.bandwidth)
+            log_scales[first_encoding.numeric] += np.log(first_encoding.scale)
+            kernel.named(values)["scale"][:] = log_scales
         if self.ridge is not None:
-            free[-1] = False
+            is_learned[-1] = False
             with np.errstate(divide="ignore"):
                 values[-1] = 0.5 * np.log(self.ridge)
-        return kernel.with_values(values), free
+        return kernel.with_values(values), is_learned
 
 
-def _max_steps(given):
-    if isinstance(given, str) and given == "auto":
+def _check_max_steps(max_steps):
+    """Return a number of steps, None for "auto"; raise ValueError for another value."""
+    if isinstance(max_steps, str) and max_steps == "auto":
         return None
-    whole = isinstance(given, numbers.Integral) and given >= 0
-    if not whole or isinstance(given, bool):
+    is_count = isinstance(max_steps, numbers.Integral) and max_steps >= 0
+    if not is_count or isinstance(max_steps, bool):
         raise ValueError(
-            f"max_steps={given!r} is not valid: pass 'auto', or an integer of 0 or more, where "
-            "0 keeps the length-scales at their starting values."
+            f"max_steps={max_steps!r} is not valid: pass 'auto', or an integer of 0 or more, "
+            "where 0 keeps the length-scales at their starting values."
         )
-    return int(given)
+    return int(max_steps)
 
 
-def _ridge(given):
-    if isinstance(given, str) and given == "learned":
+def _check_ridge(ridge):
+    """Return a noise variance, None for "learned"; raise ValueError for another value."""
+    if isinstance(ridge, str) and ridge == "learned":
         return None
-    valid = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    if not valid or not 0 <= given < math.inf:
+    is_number = isinstance(ridge, numbers.Real) and not isinstance(ridge, bool)
+    if not is_number or not 0 <= ridge < math.inf:
         raise ValueError(
-            f"ridge={given!r} is not valid: pass 'learned', or a finite number that is not "
+            f"ridge={ridge!r} is not valid: pass 'learned', or a finite number that is not "
             "negative."
         )
-    return float(given)
+    return float(ridge)
 
 
-def _boosting(given):
-    if given is not None and not (isinstance(given, str) and given == "auto"):
+def _check_boosting(boosting):
+    """Return whether to try boosted trees; raise ValueError unless "auto" or None."""
+    if boosting is not None and not (isinstance(boosting, str) and boosting == "auto"):
         raise ValueError(
-            f"boosting={given!r} is unknown: pass None, or 'auto' to stack boosted trees where "
-            "held-out rows are predicted better with them."
+            f"boosting={boosting!r} is unknown: pass None, or 'auto' to stack boosted trees "
+            "where held-out rows are predicted better with them."
         )
-    return given is not None
+    return boosting is not None
 
 
-def _encodings(parameters):
-    """Names of the encodings, in their own order."""
-    given, bandwidth = parameters["encodings"], parameters["bandwidth"]
+def _check_encodings(encodings, bandwidth):
+    """Return names of encodings as a tuple in the order of ENCODINGS, or raise ValueError."""
     try:
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = (encodings,) if isinstance(encodings, str) else tuple(encodings)
     except TypeError:
         names = ()
     for name in names:
         check_choice("encodings", name, ENCODINGS)
     if not names or len(set(names)) < len(names):
         raise ValueError(
-            f"encodings={given!r} is not valid: name at least one of {sorted(ENCODINGS)}, each "
-            "once."
+            f"encodings={encodings!r} is not valid: name at least one of {sorted(ENCODINGS)}, "
+            "each once."
         )
     if not isinstance(bandwidth, str):
         check_bandwidth(bandwidth, np.size(bandwidth))
     if not isinstance(bandwidth, str) and names != ("standard",):
         raise ValueError(
             f"bandwidth={bandwidth!r} is in the features' own units, which is possible only "
-            f"with encodings='standard', got encodings={given!r}: pass encodings='standard', "
-            "or bandwidth='learned'."
+            f"with encodings='standard', got encodings={encodings!r}: pass "
+            "encodings='standard', or bandwidth='learned'."
         )
     return tuple(sorted(names, key=ENCODINGS.index))
 
 
-def _formula(parameters):
-    """The kernel as a formula of the distance."""
-    given, readout = parameters["kernel"], parameters["readout"]
-    kernel = as_kernel(clone(given, safe=False))
-    if not isinstance(kernel, RadialKernel) or kernel.signed:
+def _check_kernel(kernel, readout):
+    """Return a clone of a radial kernel that suits the readout, or raise ValueError."""
+    formula = as_kernel(clone(kernel, safe=False))
+    if not isinstance(formula, RadialKernel) or formula.signed:
         raise ValueError(
-            f"kernel={given!r} is not a positive kernel of the distance: choose a radial "
+            f"kernel={kernel!r} is not a positive kernel of the distance: choose a radial "
             "one, such as 'gaussian', 'matern52' or 'rational_quadratic'."
         )
-    if readout == "solve" and not kernel.positive_definite:
+    if readout == "solve" and not formula.positive_definite:
         raise ValueError(
-            f"kernel={given!r} is not positive definite, so that readout={readout!r} has no "
+            f"kernel={kernel!r} is not positive definite, so that readout={readout!r} has no "
             "solution: choose 'gaussian', 'matern52' or 'rational_quadratic', or "
             "readout='average'. If your own kernel is positive definite, set "
             "positive_definite = True on its class."
         )
-    return kernel
+    return formula

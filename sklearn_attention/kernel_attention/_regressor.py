@@ -1,4 +1,8 @@
-"""Kernel attention for numbers."""
+"""Kernel attention for numbers.
+
+Members predict standardised targets. Predictions of boosted trees are stacked with theirs where
+that helps, and errors of the rows held out make intervals and quantiles (`_distribution`).
+"""
 
 from types import MappingProxyType
 from typing import Any, Self
@@ -18,16 +22,17 @@ from .._validation import (
     check_numeric_target,
     check_probabilities,
 )
-from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
+from ._boosting import MIN_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention, Options
 from ._fitted import ReadRows, Task, fit_kernel_attention
 from ._leave_level_out import LeaveLevelOut
-from ._members import FEW_ROWS, RidgeLearner, squared_loss
+from ._members import MAX_RANDOM_ROWS, RidgeLearner, squared_loss
 
 
 def _ridge(n_rows):
-    if n_rows > FEW_ROWS:
+    """Return the RidgeLearner for a number of rows."""
+    if n_rows > MAX_RANDOM_ROWS:
         return RidgeLearner(rate=0.12, noise=0.03, n_steps=80, linear=True)
     return RidgeLearner(linear=True)
 
@@ -37,8 +42,8 @@ REGRESSION = Task(
     ridge=_ridge,
     folds=MappingProxyType({600: 4, 30_000: 2, np.inf: 1}),
     scales_targets=True,
-    fewest_bins=20,
-    fewest_additive_rows=FEWEST_ROWS,
+    min_bins=20,
+    min_additive_rows=MIN_ROWS,
 )
 
 
@@ -250,21 +255,24 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         y = check_numeric_target(y)
         X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
         y, weights = y.astype(np.float64), check_key_weights(sample_weight, X, np.float32)
-        options = Options.of(self)
+        options = Options.from_estimator(self)
         report = Report(self, X=X, y=y, metadata={"sample_weight": sample_weight})
         rows = ReadRows(X, y, weights, self.columns_, outputs=[])
         fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)
         self._fitted = fitted
         vars(self).update(fitted.attributes())
-        held_out, single = fitted.held_out, y.ndim == 1
-        boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
+        # Stack boosted trees with the members, output by output.
+        held_out = fitted.held_out
+        boosts = options.boosting and len(self.keys_) >= MIN_ROWS
         stacks = _stacks(fitted, left_out, self.columns_, boosts)
         self.boosters_ = [boosters for boosters, *_ in stacks]
-        self._stacking = np.column_stack([shares for _, shares, _ in stacks])
+        # Weights of members and of trees for each output, (2, n_outputs).
+        self._stacking = np.column_stack([w for _, w, _ in stacks])
         stacked = np.column_stack([predictions for *_, predictions in stacks])
+        tree_weights = self._stacking[1]
+        self.boosting_share_ = float(tree_weights[0]) if y.ndim == 1 else tree_weights
+        # Errors of the rows held out, in units of the standardised targets.
         errors = fitted.training.targets[held_out] - stacked
-        share = self._stacking[1]
-        self.boosting_share_ = float(share[0]) if single else share
         self.loo_residuals_ = (errors * fitted.training.scale).reshape(-1, *y.shape[1:])
         in_sample_gain = (fitted.predict_held_out() - left_out) * self._stacking[0]
         self._distribution = ErrorDistribution.calibrate(
@@ -294,17 +302,20 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         predictions = self._predict_rows(X)
         if not return_std:
             return predictions
-        std = self._of_errors(X, self._distribution.deviation)
+        std = self._describe_errors(X, self._distribution.deviation)
         std = np.hypot(std, self._level_effects.distribution(X).normal_std)
         return predictions, std.reshape(predictions.shape).astype(predictions.dtype)
 
-    def _predict_rows(self, X, of_members=None):
-        """Predict rows of numbers and codes of levels; see `_predict`."""
+    def _predict_rows(self, X, member_predictions=None):
+        """Return what `predict` returns, for rows of numbers and codes of levels.
+
+        If `member_predictions` (n, n_outputs) are passed, only trees need X.
+        """
         shape = -1, *self.values_.shape[1:]
-        return self._predict(X, of_members).reshape(shape).astype(self.keys_.dtype)
+        return self._predict(X, member_predictions).reshape(shape).astype(self.keys_.dtype)
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
-        r"""Quantiles of the predictive distribution.
+        r"""Predict quantiles of the target.
 
         Parameters
         ----------
@@ -320,8 +331,8 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
 
         Notes
         -----
-        The distribution is that of the leave-one-out errors of the rows held out, weighted by
-        the learned kernel between them and the query:
+        The predictive distribution is made of the leave-one-out errors :math:`e_i` of the n
+        rows held out, weighted by the learned kernel K between them and the query:
 
         .. math:: F(t \mid x) &= \sum_i w_i(x)\, \Bigl[\hat y(x) + s(x) \bigl(
                   \tfrac{e_i}{s_i} - \textstyle\sum_j w_j(x) \tfrac{e_j - r_j}{s_j}
@@ -329,32 +340,34 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
                   w_i(x) &= (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
                   + \frac{\lambda}{n}
 
-        The :math:`r_j` are the residuals of these rows when all are learned from: as far as a
-        row reduces its own error, it also reduces errors near it, and the rest is a bias. So
-        the mean is the prediction plus the mean of such residuals, and few huge errors move
-        no quantile far. The :math:`s(x)` is the deviation of a new target by the Gaussian
-        process of the kernel, :math:`s_i` that of the row left out, of which only the ratio
-        matters: the distribution is wider where rows are few, and the wider the further they
-        are. The weights are by the kernel without its linear part.
-        Averages, whose kernel has no noise, have :math:`s = 1`.
+        The :math:`r_j` are the residuals of these rows if they are in the fit. What a row's own
+        target takes from its error, :math:`e_j - r_j`, it also takes from errors near the row,
+        while the remaining residual is a bias. So the mean of the distribution is the
+        prediction plus the weighted mean of such residuals, and a few huge errors move no
+        quantile far.
 
-        The sharpness :math:`\tau` is that of the least continuous ranked probability score,
-        every row scored by the errors of the others; :math:`\lambda` is .1.
-        Levels count the new error itself as one more, so that intervals from few errors are
-        not too narrow.
+        The standard deviation :math:`s(x)` is that of a new target by the Gaussian process of
+        the kernel, and :math:`s_i` that of row i when the row is left out. Only their ratio
+        matters: the distribution is wider where rows are rare, and the wider the further away
+        they are. Averages, whose kernel has no noise, have :math:`s = 1`. The K of the weights
+        has no linear part.
+
+        The exponent :math:`\tau` minimises the continuous ranked probability score of every row
+        by the errors of all others; :math:`\lambda` is 0.1. Quantiles count the new error
+        itself as one more, so that intervals from a few errors are not too narrow.
 
         Where a category has a level that no training row has, quantiles are further from the
         median by the effect of such a level, as for
         :meth:`NadarayaWatsonRegressor.predict_interval`; :math:`s(x)` is then that of a known
-        level. Boosted trees are asked what they predict without the level, but not fitted
-        without its rows.
+        level. Boosted trees predict rows as if their level were missing, but they were fitted
+        with the level's rows.
         """
         check_is_fitted(self)
         quantiles = check_probabilities("quantiles", quantiles)
         return self._quantiles(X, quantiles)
 
     def predict_interval(self, X, coverage: float = 0.9) -> np.ndarray:
-        """Intervals that contain a new target with a given probability.
+        """Predict intervals that contain a new target with a given probability.
 
         Parameters
         ----------
@@ -366,52 +379,65 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         Returns
         -------
         intervals : ndarray of shape (n_queries, 2) or (n_queries, 2, n_outputs)
-            Lower and upper ends, quantiles of the predictive distribution that leave as much
-            below as above, or the prediction where that is beyond; see
-            :meth:`predict_quantiles`.
+            Lower and upper ends. They are the quantiles of the predictive distribution with
+            equal probabilities below and above, see :meth:`predict_quantiles`. An end that
+            would exclude the prediction is moved there.
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         quantiles = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
-        return self._quantiles(X, quantiles, around_mean=True)
+        return self._quantiles(X, quantiles, contains_prediction=True)
 
-    def _predict(self, X, of_members=None):
-        """Predictions with those of the trees, (n, n_outputs).
+    def _predict(self, X, member_predictions=None):
+        """Stack predictions of members and trees, in the targets' units, (n, n_outputs).
 
-        `of_members` are those of the members, if they are known; then only trees read X.
+        If `member_predictions` (n, n_outputs) are passed, only trees need X.
         """
         fitted = self._fitted
-        of_members = fitted.predict(X) if of_members is None else of_members
-        found = of_members * self._stacking[0]
+        if member_predictions is None:
+            member_predictions = fitted.predict(X)
+        stacked = member_predictions * self._stacking[0]
         for output, boosters in enumerate(self.boosters_):
             if boosters:
                 trees = predict_trees(boosters, X, self.columns_)
-                found[:, output] += self._stacking[1, output] * trees
-        return found * fitted.training.scale + fitted.training.center
+                stacked[:, output] += self._stacking[1, output] * trees
+        return stacked * fitted.training.scale + fitted.training.center
 
     _response = _predict
 
-    def _quantiles(self, X, quantiles, around_mean=False):
-        """Quantiles, which may be made to have the prediction between them."""
-        X, asked = self._read_rows(X), np.append(quantiles, 0.5)
-        errors = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, asked))
-        effects = self._level_effects.distribution(X)
-        errors = effects.inflate(errors[:, :-1], errors[:, -1], quantiles)
-        if around_mean:
-            # A few huge errors can pull the mean outside the interval.
-            errors = np.stack([errors[:, 0].clip(max=0), errors[:, 1].clip(min=0)], axis=1)
-        errors += self._predict(X)[:, None, :]
-        shape = len(X), len(quantiles), *self.values_.shape[1:]
-        return errors.reshape(shape).astype(self.keys_.dtype)
+    def _quantiles(self, X, probabilities, contains_prediction=False):
+        """Return quantiles of the targets at queries, (n, n_quantiles) or with n_outputs.
 
-    def _of_errors(self, X, describe):
-        """Return results of ``describe(log_kernel, deviations)``, in units of the targets."""
-        fitted, parts = self._fitted, []
+        If `contains_prediction`, there are two, which are moved to contain the prediction.
+        """
+        X, with_median = self._read_rows(X), np.append(probabilities, 0.5)
+
+        def quantiles_of_errors(log_kernel, deviations):
+            return self._distribution.quantiles(log_kernel, deviations, with_median)
+
+        errors = self._describe_errors(X, quantiles_of_errors)
+        effects = self._level_effects.distribution(X)
+        quantiles = effects.inflate(errors[:, :-1], errors[:, -1], probabilities)
+        if contains_prediction:
+            # A few huge errors can pull the mean outside the interval.
+            lower, upper = quantiles[:, 0].clip(max=0), quantiles[:, 1].clip(min=0)
+            quantiles = np.stack([lower, upper], axis=1)
+        quantiles += self._predict(X)[:, None, :]
+        shape = len(X), len(probabilities), *self.values_.shape[1:]
+        return quantiles.reshape(shape).astype(self.keys_.dtype)
+
+    def _describe_errors(self, X, describe):
+        """Return ``describe(log_kernel, deviations)`` for all queries, in the targets' units.
+
+        `describe` is a method of ErrorDistribution, and called for blocks of queries.
+        """
+        fitted, descriptions = self._fitted, []
         for rows in blocks_of_queries(len(X), len(fitted.held_out)):
             queries = fitted.training.encode(X[rows], np.float64)
             deviations = self._level_effects.deviations(X[rows], queries)
-            parts.append(describe(fitted.held_out_rows.log_kernel(queries), deviations))
-        return np.concatenate(parts) * fitted.training.scale
+            log_kernel = fitted.held_out_rows.log_kernel(queries)
+            descriptions.append(describe(log_kernel, deviations))
+        return np.concatenate(descriptions) * fitted.training.scale
 
     @property
     def _level_effects(self):
@@ -421,7 +447,11 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
 
 
 def _stacks(fitted, left_out, columns, boosts):
-    """For each output boosted trees, weights of kernel and trees, and both held out."""
+    """Stack boosted trees with the members, output by output.
+
+    `left_out` (n_held_out, n_outputs) are the members' leave-one-out predictions. `boosts` says
+    whether trees are tried. Returns the results of `stack_regressor` for each output.
+    """
     training = fitted.training
     if not boosts:
         return [([], np.array([1.0, 0.0]), kernel) for kernel in left_out.T]

@@ -16,8 +16,8 @@ from ._linear_attention import at_least_single, feature_weights, linear_attentio
 from ._masks import causal_mask, check_mask, empty_rows, join_masks, mask_logits, open_rows
 from ._random import draw_seed, drop, seeded_fused_kernel
 
-# Up to so many pairs of queries and keys their weights are kept for the gradient, otherwise
-# they are computed twice, for so many pairs at a time.
+# Up to the first number of pairs of queries and keys, their weights are stored for the
+# gradient. Otherwise they are computed twice, in blocks of at most the second number of pairs.
 _KEPT, _BLOCK = 2**22, 2**20
 
 
@@ -137,14 +137,17 @@ def attention(
 
 
 def _in_blocks(queries, keys, values, mask, kernel, dropout):
-    """Averages, computed for some rows and queries at a time if there are many pairs."""
-    # The weights of a block are computed again for its gradient. Dropout is then drawn again
-    # too, so each block has a generator of its own.
+    """Compute averages, for blocks of sequences and queries if there are many pairs.
+
+    The weights of a block are computed again for its gradient. Dropout is then drawn again
+    too, so each block has a generator of its own.
+    """
     n_batch, n_heads, n_queries, n_keys = *queries.shape[:3], keys.shape[2]
     if n_batch * n_heads * n_queries * n_keys <= _KEPT:
         return _weighted(queries, keys, values, mask, kernel, dropout)[0]
-    n_at_a_time = max(1, min(n_queries, _BLOCK // (n_heads * n_keys)))
-    n_rows = max(1, _BLOCK // (n_heads * n_keys * n_at_a_time))
+    # A block has n_rows sequences of the batch, and n_steps queries of each.
+    n_steps = max(1, min(n_queries, _BLOCK // (n_heads * n_keys)))
+    n_rows = max(1, _BLOCK // (n_heads * n_keys * n_steps))
 
     def average(seed, *block):
         generator = torch.Generator(queries.device).manual_seed(seed) if dropout else None
@@ -153,33 +156,30 @@ def _in_blocks(queries, keys, values, mask, kernel, dropout):
     averages = []
     for i in range(0, n_batch, n_rows):
         rows, blocks = slice(i, i + n_rows), []
-        of_rows = mask[rows] if mask is not None and len(mask) > 1 else mask
-        for j in range(0, n_queries, n_at_a_time):
-            some = slice(j, j + n_at_a_time)
-            cut = of_rows is not None and of_rows.shape[2] > 1
-            blocks.append(
-                checkpoint(
-                    average, draw_seed() if dropout else 0,
-                    queries[rows, :, some], keys[rows], values[rows],
-                    of_rows[:, :, some] if cut else of_rows,
-                    use_reentrant=False, preserve_rng_state=False,
-                )
-            )  # fmt: skip
+        row_mask = mask[rows] if mask is not None and len(mask) > 1 else mask
+        for j in range(0, n_queries, n_steps):
+            steps, block_mask = slice(j, j + n_steps), row_mask
+            if row_mask is not None and row_mask.shape[2] > 1:
+                block_mask = row_mask[:, :, steps]
+            seed = draw_seed() if dropout else 0
+            block = queries[rows, :, steps], keys[rows], values[rows], block_mask
+            options = {"use_reentrant": False, "preserve_rng_state": False}
+            blocks.append(checkpoint(average, seed, *block, **options))
         averages.append(torch.cat(blocks, dim=2))
     return torch.cat(averages)
 
 
 def _weighted(queries, keys, values, mask, kernel, dropout, generator=None):
-    """Averages and their weights, (B, n_heads, T_q, T_k)."""
+    """Return averages (B, n_heads, T_q, d_value) and weights (B, n_heads, T_q, T_k)."""
     weigh = _positive_weights if kernel.signed is False else _signed_weights
     weights = weigh(kernel, queries, keys, mask).to(values.dtype)
     return drop(weights, dropout, generator) @ values, weights
 
 
 def _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout):
-    """Averages by the features of a kernel, in linear time unless pairs are needed."""
+    """Return averages and weights by the features of a kernel, in linear time if possible."""
     if dropout:
-        # One draw for each key; there are no weights from which single ones could be dropped.
+        # A key is dropped for all queries, as there are no single weights to drop.
         values = values * drop(torch.ones_like(values[..., :1]), dropout)
     if not need_weights and (mask is None or mask.shape[2] == 1):
         return linear_attention(queries, keys, values, kernel, mask=mask, causal=causal), None
@@ -190,6 +190,7 @@ def _by_features(queries, keys, values, kernel, mask, causal, need_weights, drop
 
 
 def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
+    """Average by the scaled dot product with torch's fused kernel."""
     empty = None
     if mask is not None:
         # The result of a fused kernel for a row without keys depends on the device.
@@ -197,28 +198,29 @@ def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
         mask = open_rows(mask, empty)
         if mask.dtype != torch.bool:
             mask = mask.to(queries.dtype)
+    options = {"attn_mask": mask, "is_causal": causal, "dropout_p": dropout, "scale": scale}
     with seeded_fused_kernel(queries.device) if dropout else nullcontext():
-        averages = scaled_dot_product_attention(
-            queries, keys, values, attn_mask=mask, is_causal=causal, dropout_p=dropout,
-            scale=scale,
-        )  # fmt: skip
+        averages = scaled_dot_product_attention(queries, keys, values, **options)
     return averages if empty is None else averages.masked_fill(empty, 0.0)
 
 
 def _fused_gaussian(queries, keys, values, mask, dropout):
-    """The Gaussian kernel as a dot product, computed in the precision of the queries."""
+    """Average by the Gaussian kernel as a dot product, in the precision of the queries.
+
+    Its logarithm -|q - k|^2 / 2 is [q, 1] . [k, -|k|^2 / 2] minus |q|^2 / 2, which cancels.
+    """
     with torch.autocast(queries.device.type, enabled=False):
         queries = torch.cat([queries, torch.ones_like(queries[..., :1])], dim=-1)
         keys = torch.cat([keys, -0.5 * keys.square().sum(-1, keepdim=True)], dim=-1)
-        # Only for values of the same width is the kernel a fused one.
-        missing = queries.shape[-1] - values.shape[-1]
-        padded = pad(values, (0, max(missing, 0))).to(queries.dtype)
+        # torch has a fused kernel only for values as wide as the keys.
+        n_missing = queries.shape[-1] - values.shape[-1]
+        padded = pad(values, (0, max(n_missing, 0))).to(queries.dtype)
         averages = _fused(queries, keys, padded, mask, dropout=dropout, scale=1.0)
     return averages[..., : values.shape[-1]].to(values.dtype)
 
 
 def _positive_weights(kernel, queries, keys, mask):
-    """Softmax of the logarithm of the kernel."""
+    """Return weights (B, n_heads, T_q, T_k), the softmax of the logarithm of the kernel."""
     logits = compare(kernel, queries, keys, logarithm=True)
     if mask is not None:
         logits = mask_logits(logits, mask)
@@ -228,40 +230,49 @@ def _positive_weights(kernel, queries, keys, mask):
 
 
 def _signed_weights(kernel, queries, keys, mask):
-    """The kernel divided by its sum, 0 where that is not safely away from 0."""
+    """Return weights (B, n_heads, T_q, T_k), the kernel divided by its sum over keys.
+
+    They are 0 where the sum is 0 but for rounding.
+    """
     weights = compare(kernel, queries, keys, logarithm=False)
     if mask is not None:
-        boolean = mask.dtype == torch.bool
-        weights = weights.masked_fill(~mask, 0.0) if boolean else weights * mask.exp()
+        is_bool = mask.dtype == torch.bool
+        weights = weights.masked_fill(~mask, 0.0) if is_bool else weights * mask.exp()
     total = weights.sum(dim=-1, keepdim=True)
-    least = torch.finfo(weights.dtype).eps ** 0.5 * weights.abs().sum(dim=-1, keepdim=True)
-    usable = total.abs() > least
-    return (weights / total.masked_fill(~usable, 1.0)).masked_fill(~usable, 0.0)
+    error_bound = torch.finfo(weights.dtype).eps ** 0.5 * weights.abs().sum(
+        dim=-1, keepdim=True
+    )
+    is_nonzero = total.abs() > error_bound
+    return (weights / total.masked_fill(~is_nonzero, 1.0)).masked_fill(~is_nonzero, 0.0)
 
 
 def compare(kernel, queries, keys, *, logarithm):
-    """The kernel of all queries and keys of each head, or its logarithm."""
-    # In single precision at least, also under autocast. Kernels of the distance and the scaled
-    # dot product take all heads at once; others compare one matrix after the other.
+    """Compute the kernel of each head, or its logarithm, (B, n_heads, T_q, T_k).
+
+    It has single precision at least, also under autocast. Kernels of the distance and the
+    scaled dot product take all heads at once; other kernels compare one matrix after another.
+    """
     with torch.autocast(queries.device.type, enabled=False):
         queries, keys = at_least_single(queries), at_least_single(keys)
         if isinstance(kernel, RadialKernel):
-            # With a kink at 0 a kernel would show the root of the error of an expansion.
+            # A kernel with a kink at 0 would show the square root of rounding errors.
             squared = squared_distances(queries, keys, exact=kernel.kinked)
             return kernel.log_profile(squared) if logarithm else kernel.profile(squared)
         if logarithm and isinstance(kernel, ScaledDotProduct):
             return queries * queries.shape[-1] ** -0.5 @ keys.mT
-        of_one = kernel.log if logarithm else kernel
+        compare_head = kernel.log if logarithm else kernel
         heads = zip(queries.flatten(0, 1), keys.flatten(0, 1), strict=True)
-        values = [of_one(q, k) for q, k in heads]
+        values = [compare_head(q, k) for q, k in heads]
         shape = (*queries.shape[:2], queries.shape[2], keys.shape[2])
         return torch.stack(values).view(shape) if values else queries.new_zeros(shape)
 
 
 def squared_distances(queries, keys, *, exact=False):
-    """Squared Euclidean distances, (..., T_q, T_k)."""
-    # As |q|^2 + |k|^2 - 2 q.k where that is accurate. Elsewhere, and with `exact`, rows are
-    # subtracted from rows, which is slower.
+    """Compute squared Euclidean distances, (..., T_q, T_k).
+
+    They are |q|^2 + |k|^2 - 2 q.k where this is accurate. Elsewhere, and with `exact`, rows are
+    subtracted from rows, which is slower.
+    """
     if exact or not expands_accurately(queries, keys):
         difference = torch.cdist(queries, keys, compute_mode="donot_use_mm_for_euclid_dist")
         return difference.square()
@@ -271,16 +282,17 @@ def squared_distances(queries, keys, *, exact=False):
 
 @torch.no_grad()
 def expands_accurately(queries, keys):
-    """True if distances are accurate as a dot product, in these tensors' precision."""
+    """Return True if |q|^2 + |k|^2 - 2 q.k is accurate in the tensors' precision."""
     if queries.numel() == 0 or keys.numel() == 0:
         return True
     size = sum(x.square().sum(-1).max() for x in (queries, keys))
-    # So far may rounding move a squared distance.
+    # Rounding may change a squared distance by this much.
     tolerance = 1e-10 if queries.dtype == torch.float64 else 1e-4
     return bool(torch.finfo(queries.dtype).eps * size <= tolerance)
 
 
 def _check_shapes(queries, keys, values):
+    """Raise ValueError unless the shapes are those that `attention` needs."""
     for name, x in (("queries", queries), ("keys", keys), ("values", values)):
         if x.ndim != 4:
             raise ValueError(

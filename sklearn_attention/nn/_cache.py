@@ -31,11 +31,11 @@ class KeyValueCache:
     >>> import torch
     >>> from sklearn_attention.nn import Encoder, KeyValueCache
     >>> encoder, tokens = Encoder(2, 8, 2, 16).eval(), torch.randn(1, 5, 8)
-    >>> whole, _ = encoder(tokens, causal=True)
+    >>> all_outputs, _ = encoder(tokens, causal=True)
     >>> cache = KeyValueCache(2)
     >>> _ = encoder(tokens[:, :4], causal=True, cache=cache)
     >>> last, _ = encoder(tokens[:, 4:], causal=True, cache=cache)
-    >>> cache.n_tokens, torch.allclose(last, whole[:, 4:], atol=1e-6)
+    >>> cache.n_tokens, torch.allclose(last, all_outputs[:, 4:], atol=1e-6)
     (5, True)
     """
 
@@ -59,10 +59,10 @@ class KeyValueCache:
             Whether sources are selected too. False where sequences change places only with
             others that have the same source.
         """
-        for own, of_source in self.layers:
-            own.select(rows)
+        for token_memory, source_memory in self.layers:
+            token_memory.select(rows)
             if source:
-                of_source.select(rows)
+                source_memory.select(rows)
 
 
 class Memory:
@@ -77,7 +77,7 @@ class Memory:
         return 0 if self.keys is None else self.keys.shape[2]
 
     def grow(self, keys, values):
-        """Store further tokens, and return the keys and values of all."""
+        """Append keys and values of new tokens, and return those of all tokens."""
         if self.keys is not None:
             keys = torch.cat([self.keys, keys], dim=2)
             values = torch.cat([self.values, values], dim=2)
@@ -85,6 +85,6 @@ class Memory:
         return keys, values
 
     def select(self, rows):
-        """Keep some sequences, in this order."""
+        """Keep the sequences at these positions, in this order."""
         if self.keys is not None:
             self.keys, self.values = self.keys[rows], self.values[rows]

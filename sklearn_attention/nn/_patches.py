@@ -54,12 +54,12 @@ class Patches(nn.Module):
             )
 
     def n_patches(self, n_steps) -> int:
-        """Number of patches of a series.
+        """Compute the number of patches of a series.
 
         Parameters
         ----------
         n_steps : int
-            Its length.
+            Length of the series.
 
         Returns
         -------
@@ -69,7 +69,7 @@ class Patches(nn.Module):
         return -(-max(n_steps - self.patch_length, 0) // self.stride) + 1
 
     def forward(self, x):
-        """Patches of every series.
+        """Cut every series into patches.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Patches(nn.Module):
         Returns
         -------
         patches : Tensor of shape (B, n_patches, patch_length * n_channels)
-            Step by step, the channels of a step side by side.
+            A patch has its steps one after the other, each with its channels side by side.
         """
         if x.ndim != 3 or x.shape[1] == 0:
             raise ValueError(
@@ -86,8 +86,9 @@ class Patches(nn.Module):
                 "for series of one channel."
             )
         n_patches = self.n_patches(x.shape[1])
-        missing = (n_patches - 1) * self.stride + self.patch_length - x.shape[1]
-        if missing:
-            x = torch.cat([x[:, :1].expand(-1, missing, -1), x], dim=1)
+        n_missing = (n_patches - 1) * self.stride + self.patch_length - x.shape[1]
+        if n_missing:
+            # Fill the first patch with the first value.
+            x = torch.cat([x[:, :1].expand(-1, n_missing, -1), x], dim=1)
         patches = x.unfold(1, self.patch_length, self.stride)  # (B, N, n_channels, P)
         return patches.transpose(2, 3).flatten(2)  # (B, N, P * n_channels)

@@ -92,7 +92,7 @@ class SinusoidalPositions(nn.Module):
         self.base = check_positive("base", base)
 
     def forward(self, x, first=0):
-        """Tokens with their positions.
+        """Add or append the positions of tokens.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class LearnedPositions(nn.Module):
         initialize(self)
 
     def forward(self, x, first=0):
-        """Tokens with their positions.
+        """Add or append the positions of tokens.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class RotaryPositions(nn.Module):
         self.base = check_positive("base", base)
 
     def forward(self, x, first=0):
-        """Rotated queries, or keys.
+        """Rotate queries or keys.
 
         Parameters
         ----------
@@ -218,11 +218,13 @@ class RotaryPositions(nn.Module):
         x : Tensor of shape (B, n_heads, T, head_dim)
         """
         last = first + x.shape[-2]
-        # Rounded up, so that a sequence that grows finds what was computed before.
+        # The number of steps is rounded up to a power of 2, so that a growing sequence finds
+        # rotations in the cache.
         n_steps = 1 << (last - 1).bit_length()
         double = x.dtype == torch.float64
         turns = _turns(n_steps, self.head_dim, self.base, x.device, double)[first:last]
-        # In the order in memory of the heads of a token, through which the product then runs.
+        # In memory the heads of a token lie side by side; with the same order of the rotations
+        # the product runs through both arrays from start to end.
         turns = turns[:, None].repeat(1, x.shape[1], 1).transpose(0, 1)
         # A pair is a complex number, and a rotation a product: one operation in place of six.
         pairs = _as_complex(x if double else x.float())  # (B, n_heads, T, head_dim / 2)
@@ -231,8 +233,8 @@ class RotaryPositions(nn.Module):
 
 @functools.lru_cache(maxsize=16)
 def _turns(n_steps, width, base, device, double):
-    """Rotations by the angles of positions, (n_steps, width / 2), of complex numbers."""
-    # Also where no gradients are recorded they must be of use for later ones.
+    """Return complex numbers that rotate by the angles of positions, (n_steps, width / 2)."""
+    # Cached tensors must not be inference tensors, as a later call may need gradients.
     with torch.inference_mode(mode=False):
         angles = _angles(n_steps, width, base, device)
         turns = torch.polar(torch.ones_like(angles), angles)
@@ -240,7 +242,7 @@ def _turns(n_steps, width, base, device, double):
 
 
 def _as_complex(x):
-    """Neighbours in the last axis as complex numbers, in place if the memory allows it."""
+    """View pairs of neighbours in the last axis as complex numbers; copy x if necessary."""
     *strides, last = x.stride()
     if last != 1 or x.storage_offset() % 2 or any(stride % 2 for stride in strides):
         x = x.contiguous()
@@ -248,7 +250,10 @@ def _as_complex(x):
 
 
 def _angles(n_steps, width, base, device):
-    """Positions times frequencies, (n_steps, width / 2); in float64, for late positions."""
+    """Return positions times frequencies, (n_steps, width / 2).
+
+    They are in double precision, as the sines of large numbers need it.
+    """
     check_memory("positions", (n_steps, width), "pass earlier ones, or a smaller width")
     steps = torch.arange(n_steps, dtype=torch.float64, device=device)
     columns = torch.arange(0, width, 2, dtype=torch.float64, device=device)
@@ -256,6 +261,7 @@ def _angles(n_steps, width, base, device):
 
 
 def _combined(x, encoding, combine):
+    """Add or append an encoding (T, d_position) to tokens (B, T, d)."""
     if combine == "concatenate":
         return torch.cat([x, encoding.to(x.dtype).expand(len(x), -1, -1)], dim=-1)
     if x.shape[-1] != encoding.shape[-1]:
@@ -267,6 +273,7 @@ def _combined(x, encoding, combine):
 
 
 def _check_even(name, value):
+    """Return a positive even integer, or raise ValueError."""
     value = check_positive(name, value, integer=True)
     if value % 2:
         raise ValueError(

@@ -182,56 +182,66 @@ class MultiHeadAttention(nn.Module):
                 later = causal_mask(queries.shape[1], queries.device, n_before=n_before)
                 mask = join_masks(mask, later)
             causal = False
-        q, k, v = self._remembered(queries, source, memory)
-        averages, weights = attention(
-            q, k, v, self.kernel, mask=mask, causal=causal, need_weights=need_weights,
-            dropout=self.dropout if self.training else 0.0,
-        )  # (B, n_heads, T, head_dim)  # fmt: skip
+        q, k, v = self._project_and_store(queries, source, memory)
+        dropout = self.dropout if self.training else 0.0
+        options = {"mask": mask, "causal": causal, "need_weights": need_weights}
+        # (B, n_heads, T, head_dim)
+        averages, weights = attention(q, k, v, self.kernel, dropout=dropout, **options)
         out = averages.transpose(1, 2).flatten(2)  # (B, T, d_model)
         return self.out(out) if self.projections == "full" else out, weights
 
-    def _remembered(self, queries, source, memory):
-        """Queries, and the keys and values of new and old, (B, n_heads, T or S, head_dim)."""
+    def _project_and_store(self, queries, source, memory):
+        """Return queries, and keys and values of new and stored tokens.
+
+        They are (B, n_heads, T or S, head_dim). The new tokens are stored in the memory.
+        """
         if source is not None and memory is not None and memory.n_tokens:
-            return self._heads(self._asking(queries)), memory.keys, memory.values
+            return self._heads(self._project_queries(queries)), memory.keys, memory.values
         q, k, v = self._project(queries, source, 0 if memory is None else memory.n_tokens)
         return (q, k, v) if memory is None else (q, *memory.grow(k, v))
 
     def _project(self, queries, source, first):
-        """Queries, keys and values, (B, n_heads, T or S, head_dim) each."""
+        """Return queries, keys and values, (B, n_heads, T or S, head_dim) each.
+
+        `first` is the position of the first token, for rotations.
+        """
         keys = queries if source is None else source
         if self.projections == "full" and source is None:
-            # One product of a matrix thrice as high is faster than three, and so is a rotation.
-            parts = (self.query, self.key, self.value)
-            weight = torch.cat([part.weight for part in parts])  # (3 d_model, d_model)
-            biased = self.query.bias is not None
-            bias = torch.cat([part.bias for part in parts]) if biased else None
-            packed = self._heads(linear(queries, weight, bias))  # (B, 3 n_heads, T, head_dim)
-            compared, v = packed.split([2 * self.n_heads, self.n_heads], dim=1)
-            q, k = self._rotated(compared, first).chunk(2, dim=1)
+            # One product with a matrix of three times the height is faster than three products,
+            # and one rotation of queries and keys is faster than two.
+            layers = (self.query, self.key, self.value)
+            weight = torch.cat([layer.weight for layer in layers])  # (3 d_model, d_model)
+            has_bias = self.query.bias is not None
+            bias = torch.cat([layer.bias for layer in layers]) if has_bias else None
+            qkv = self._heads(linear(queries, weight, bias))  # (B, 3 n_heads, T, head_dim)
+            qk, v = qkv.split([2 * self.n_heads, self.n_heads], dim=1)
+            q, k = self._rotate(qk, first).chunk(2, dim=1)
             return q, k, v
-        q = self._asking(queries)
+        q = self._project_queries(queries)
         if self.projections == "none":
             k = keys
         else:
             k = q if self.projections == "shared" and source is None else self.key(keys)
         v = self.value(keys) if self.projections == "full" else keys
         q, k, v = (self._heads(x) for x in (q, k, v))
-        return self._rotated(q, first), self._rotated(k, first), v
+        return self._rotate(q, first), self._rotate(k, first), v
 
-    def _rotated(self, x, first):
+    def _rotate(self, x, first):
+        """Rotate queries or keys by their positions, if rotary positions are used."""
         return x if self.rotary is None else self.rotary(x, first)
 
-    def _asking(self, queries):
+    def _project_queries(self, queries):
+        """Return projected queries before they are cut into heads, (B, T, d_model)."""
         if self.projections == "none":
             return queries
         return (self.key if self.projections == "shared" else self.query)(queries)
 
     def _heads(self, x):
-        """Cut into heads, (B, n_heads, T, head_dim)."""
+        """Cut tokens (B, T, n * d_model) into heads, (B, n * n_heads, T, head_dim)."""
         return x.unflatten(-1, (-1, self.d_model // self.n_heads)).transpose(1, 2)
 
     def _check_tokens(self, name, x, width):
+        """Raise ValueError unless x are tokens (B, T, width); `name` is theirs in messages."""
         if x.ndim != 3 or x.shape[-1] != width:
             raise ValueError(
                 f"{name} must have shape (B, T, {width}), got {tuple(x.shape)}: pass a batch "
@@ -240,7 +250,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class _Residual(nn.Module):
-    """A normalisation around a sublayer, and the stream to which its output is added."""
+    """A sublayer's normalisation, and the addition of its output to the stream."""
 
     def __init__(self, d_model, norm, dropout, bias):
         super().__init__()
@@ -249,7 +259,7 @@ class _Residual(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x, sublayer, *source, **options):
-        """The stream after the sublayer, and the sublayer's weights."""
+        """Return the stream after the sublayer, and the weights of an attention or None."""
         inner = x if self.norm == "post" else self.normalize(x)
         out, weights = sublayer(inner, *source, **options)
         out = self.dropout(out)
@@ -259,22 +269,23 @@ class _Residual(nn.Module):
 
 
 class _FeedForward(nn.Module):
-    """Two layers, applied to every token by itself."""
+    """A network of two layers that is applied to every token by itself."""
 
     def __init__(self, d_model, d_feedforward, activation, dropout, bias):
         super().__init__()
         check_choice("activation", activation, ("relu", "gelu"))
         width = check_size("d_feedforward", d_feedforward, d_model)
         self.widen = nn.Linear(d_model, width, bias=bias)
-        # The hidden layer before the ReLU is not needed again, and a second one is costly.
+        # In place, as the hidden layer before the ReLU is not needed again.
         self.activation = nn.ReLU(inplace=True) if activation == "relu" else nn.GELU()
         self.dropout = Dropout(dropout)
         self.narrow = OutputProjection(width, d_model, bias=bias)
         initialize(self)
 
     def forward(self, x):
+        """Return tokens (B, T, d_model), and None in place of weights of an attention."""
         hidden = self.dropout(self.activation(self.widen(x)))  # (B, T, d_feedforward)
-        return self.narrow(hidden), None  # (B, T, d_model), and no weights of an attention
+        return self.narrow(hidden), None
 
 
 class EncoderBlock(nn.Module):
@@ -346,10 +357,8 @@ class EncoderBlock(nn.Module):
         projections: str = "full",
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(
-            d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
-            rotary=rotary, dropout=dropout,
-        )  # fmt: skip
+        setup = {"kernel": kernel, "projections": projections, "bias": bias, "dropout": dropout}
+        self.attention = MultiHeadAttention(d_model, n_heads, rotary=rotary, **setup)
         self.feedforward = _FeedForward(d_model, d_feedforward, activation, dropout, bias)
         self.around_attention = _Residual(d_model, norm, dropout, bias)
         self.around_feedforward = _Residual(d_model, norm, dropout, bias)
@@ -357,7 +366,7 @@ class EncoderBlock(nn.Module):
     def forward(
         self, x, *, causal=False, mask=None, padding=None, need_weights=False, memories=None
     ):
-        """Tokens after both sublayers.
+        """Compute the tokens after both sublayers.
 
         Parameters
         ----------
@@ -378,11 +387,11 @@ class EncoderBlock(nn.Module):
         x : Tensor of shape (B, T, d_model)
         weights : Tensor of shape (B, n_heads, T, T) or None
         """
-        own, _ = memories or (None, None)
+        memory, _ = memories or (None, None)
+        masks = {"mask": mask, "causal": causal, "padding": padding}
         x, weights = self.around_attention(
-            x, self.attention, mask=mask, causal=causal, padding=padding,
-            need_weights=need_weights, memory=own,
-        )  # fmt: skip
+            x, self.attention, need_weights=need_weights, memory=memory, **masks
+        )
         return self.around_feedforward(x, self.feedforward)[0], weights
 
 
@@ -412,8 +421,10 @@ class DecoderBlock(nn.Module):
     >>> from sklearn_attention.nn import DecoderBlock
     >>> block = DecoderBlock(16, n_heads=2, d_feedforward=32)
     >>> source = torch.randn(4, 10, 16)
-    >>> tokens, (own, cross) = block(torch.randn(4, 7, 16), source, need_weights=True)
-    >>> tokens.shape, own.shape, cross.shape
+    >>> tokens, (self_weights, cross_weights) = block(
+    ...     torch.randn(4, 7, 16), source, need_weights=True
+    ... )
+    >>> tokens.shape, self_weights.shape, cross_weights.shape
     (torch.Size([4, 7, 16]), torch.Size([4, 2, 7, 7]), torch.Size([4, 2, 7, 10]))
     """
 
@@ -433,14 +444,9 @@ class DecoderBlock(nn.Module):
         projections: str = "full",
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(
-            d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
-            rotary=rotary, dropout=dropout,
-        )  # fmt: skip
-        self.cross_attention = MultiHeadAttention(
-            d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
-            d_source=d_source, dropout=dropout,
-        )  # fmt: skip
+        setup = {"kernel": kernel, "projections": projections, "bias": bias, "dropout": dropout}
+        self.attention = MultiHeadAttention(d_model, n_heads, rotary=rotary, **setup)
+        self.cross_attention = MultiHeadAttention(d_model, n_heads, d_source=d_source, **setup)
         self.feedforward = _FeedForward(d_model, d_feedforward, activation, dropout, bias)
         self.around_attention = _Residual(d_model, norm, dropout, bias)
         self.around_cross_attention = _Residual(d_model, norm, dropout, bias)
@@ -459,7 +465,7 @@ class DecoderBlock(nn.Module):
         need_weights=False,
         memories=None,
     ):
-        """Tokens after all three sublayers.
+        """Compute the tokens after all three sublayers.
 
         Parameters
         ----------
@@ -468,8 +474,8 @@ class DecoderBlock(nn.Module):
         source : Tensor of shape (B, S, d_source)
             Usually the output of an :class:`Encoder`.
         source_mask : Tensor of bool or float, default=None
-            Of shape (T, S), or broadcastable to (B, n_heads, T, S): which tokens attend to
-            which of the source.
+            Of shape (T, S), or broadcastable to (B, n_heads, T, S): True where a token may
+            attend to a token of the source; floats are added to the logits.
         source_padding : Tensor of bool, of shape (B, S), default=None
             True where a token of the source is real.
 
@@ -477,25 +483,27 @@ class DecoderBlock(nn.Module):
         -------
         x : Tensor of shape (B, T, d_model)
         weights : tuple of two Tensors or None
-            (B, n_heads, T, T) of the tokens, and (B, n_heads, T, S) of the source.
+            Those of the self-attention (B, n_heads, T, T), and of the attention to the source
+            (B, n_heads, T, S).
         """
-        of_own, of_source = memories or (None, None)
-        x, own = self.around_attention(
-            x, self.attention, mask=mask, causal=causal, padding=padding,
-            need_weights=need_weights, memory=of_own,
-        )  # fmt: skip
-        x, cross = self.around_cross_attention(
-            x, self.cross_attention, source, mask=source_mask, padding=source_padding,
-            need_weights=need_weights, memory=of_source,
-        )  # fmt: skip
+        memory, source_memory = memories or (None, None)
+        masks = {"mask": mask, "causal": causal, "padding": padding}
+        x, self_weights = self.around_attention(
+            x, self.attention, need_weights=need_weights, memory=memory, **masks
+        )
+        source_options = {"mask": source_mask, "padding": source_padding}
+        source_options |= {"need_weights": need_weights, "memory": source_memory}
+        x, cross_weights = self.around_cross_attention(
+            x, self.cross_attention, source, **source_options
+        )
         x, _ = self.around_feedforward(x, self.feedforward)
-        return x, (own, cross) if need_weights else None
+        return x, (self_weights, cross_weights) if need_weights else None
 
 
 class _Stack(nn.Module):
-    """Blocks one after the other, and a last normalisation where they have theirs before."""
+    """Blocks one after the other, and a last normalisation if ``norm="pre"``."""
 
-    _block = None
+    _block = None  # the class of the blocks
 
     def __init__(
         self,
@@ -508,17 +516,18 @@ class _Stack(nn.Module):
         **options,
     ) -> None:
         super().__init__()
-        n_layers = check_size("n_layers", n_layers, 2000)  # besides its parameters
+        # A block needs the memory of about 2000 numbers besides its parameters.
+        n_layers = check_size("n_layers", n_layers, 2000)
         self.blocks = nn.ModuleList(
             self._block(d_model, n_heads, d_feedforward, norm=norm, **options)
             for _ in range(n_layers)
         )
-        # After blocks of other kinds the stream is normalised, or was just before.
+        # With other kinds of `norm` the stream was normalised in the last block.
         bias = options.get("bias", True)
         self.normalize = nn.LayerNorm(d_model, bias=bias) if norm == "pre" else nn.Identity()
 
     def forward(self, x, *source, need_weights=False, cache=None, **masks):
-        """Tokens after all blocks.
+        """Compute the tokens after all blocks.
 
         Parameters
         ----------
@@ -528,9 +537,9 @@ class _Stack(nn.Module):
         need_weights : bool, default=False
             Whether to return weights.
         cache : KeyValueCache, default=None
-            Tokens before these, which these attend to; these are then stored too. Masks have a
-            column for each of both. It also stores the source of a decoder, which has to
-            stay the same.
+            Keys and values of earlier tokens, to which the tokens of `x` attend; those of `x`
+            are then stored too. Masks have a column for each earlier and each new token. The
+            cache also stores the source of a decoder, which has to stay the same.
         **masks
             `causal`, `mask`, `padding`, and of a decoder `source_mask` and `source_padding`,
             for every block.
@@ -539,17 +548,17 @@ class _Stack(nn.Module):
         -------
         x : Tensor of shape (B, T, d_model)
         weights : list, or None
-            For each block the weights of its attention, (B, n_heads, T, T), or of a decoder's
-            two.
+            For each block the weights of its attention, (B, n_heads, T, T), or of both
+            attentions of a decoder.
         """
-        maps = []
+        weights_of_blocks = []
         layers = [None] * len(self.blocks) if cache is None else cache.layers
         for block, memories in zip(self.blocks, layers, strict=True):
             x, weights = block(
                 x, *source, need_weights=need_weights, memories=memories, **masks
             )
-            maps.append(weights)
-        return self.normalize(x), maps if need_weights else None
+            weights_of_blocks.append(weights)
+        return self.normalize(x), weights_of_blocks if need_weights else None
 
 
 class Encoder(_Stack):
@@ -682,21 +691,19 @@ class TokenEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.width, self.n_layers = d_model + (d_position or 0), n_layers
-        self.positions, wide = None, d_position or d_model
+        self.positions, d_encoding = None, d_position or d_model
         combine = "concatenate" if d_position else "add"
         # Rotary positions are part of the attention.
         if positions == "sinusoidal":
-            self.positions = SinusoidalPositions(wide, combine=combine)
+            self.positions = SinusoidalPositions(d_encoding, combine=combine)
         elif positions == "learned":
-            self.positions = LearnedPositions(max_length, wide, combine=combine)
+            self.positions = LearnedPositions(max_length, d_encoding, combine=combine)
         self.dropout = Dropout(dropout)
-        self.blocks = self._stack(
-            n_layers, self.width, n_heads, d_feedforward,
-            rotary=positions == "rotary", dropout=dropout, **options,
-        )  # fmt: skip
+        options |= {"rotary": positions == "rotary", "dropout": dropout}
+        self.blocks = self._stack(n_layers, self.width, n_heads, d_feedforward, **options)
 
     def forward(self, x, *source, cache=None, **options):
-        """Tokens after all blocks.
+        """Add positions to the tokens, and compute the tokens after all blocks.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Parts of a transformer, besides its size."""
+"""Parts of a transformer besides its size: kernel, positions, normalisation, patches."""
 
 from dataclasses import KW_ONLY
 from typing import Any
@@ -67,31 +67,33 @@ class Architecture(BaseEstimator):
 
 
 def transformer_shape(architecture, *, d_model, n_heads, n_layers, dropout, widening, ordered):
-    """Arguments of :class:`~sklearn_attention.nn.TokenEncoder`, checked, as a dict."""
-    # `widening` is the width of hidden layers in widths of tokens. Tokens that are not
-    # `ordered` have no positions.
-    given = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
-    shape = {name: check_positive(name, given[name], integer=True) for name in given}
-    part = "architecture.{}".format
+    """Validate the arguments of :class:`~sklearn_attention.nn.TokenEncoder`; return a dict.
+
+    `widening` is the default width of hidden layers, as a multiple of `d_model`. Tokens that
+    are not `ordered` have no positions.
+    """
+    sizes = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
+    shape = {name: check_positive(name, size, integer=True) for name, size in sizes.items()}
+    full_name = "architecture.{}".format
     hidden, appended = architecture.d_feedforward, architecture.d_position
     if hidden is not None:
-        hidden = check_positive(part("d_feedforward"), hidden, integer=True)
+        hidden = check_positive(full_name("d_feedforward"), hidden, integer=True)
     if appended is not None:
-        appended = check_positive(part("d_position"), appended, integer=True)
+        appended = check_positive(full_name("d_position"), appended, integer=True)
     positions = architecture.positions
     if positions is not None:
         names = "auto", "learned", "rotary", "sinusoidal"
-        check_choice(part("positions"), positions, names)
+        check_choice(full_name("positions"), positions, names)
     if not ordered:
         positions = appended = None
-    check_choice(part("activation"), architecture.activation, ("auto", "gelu", "relu"))
-    check_choice(part("norm"), architecture.norm, ("lecture", "post", "pre"))
+    check_choice(full_name("activation"), architecture.activation, ("auto", "gelu", "relu"))
+    check_choice(full_name("norm"), architecture.norm, ("lecture", "post", "pre"))
     _check_kernel(architecture.attention_kernel)
     _check_widths(shape["d_model"], shape["n_heads"], positions, appended)
     hidden, width = hidden or widening * shape["d_model"], shape["d_model"] + (appended or 0)
-    # In single precision, with a gradient and two moments.
+    # The matrices of all blocks, in single precision, with a gradient and two moments each.
     size = shape["n_layers"], 2 * width, 4 * width + 2 * hidden
-    named = ", ".join(f"{name}={value}" for name, value in given.items())
+    named = ", ".join(f"{name}={value}" for name, value in sizes.items())
     check_memory(f"training with {named}, d_feedforward={hidden}", size, "pass smaller sizes")
     return shape | {
         "d_feedforward": hidden,
@@ -105,6 +107,7 @@ def transformer_shape(architecture, *, d_model, n_heads, n_layers, dropout, wide
 
 
 def _check_kernel(kernel):
+    """Raise ValueError or TypeError unless `kernel` is one; the message names the parameter."""
     try:
         as_kernel(kernel)
     except (TypeError, ValueError) as error:
@@ -112,7 +115,7 @@ def _check_kernel(kernel):
 
 
 def check_series_parts(architecture):
-    """Raise ValueError unless the parts that are for series are valid."""
+    """Raise ValueError unless the parameters for series are valid."""
     if not is_one_of(architecture.patch_length, "auto"):
         check_size("architecture.patch_length", architecture.patch_length, 4)
     if architecture.instance_norm is not None:
@@ -120,6 +123,10 @@ def check_series_parts(architecture):
 
 
 def _check_widths(d_model, n_heads, positions, appended):
+    """Raise ValueError unless heads and positions fit the widths of tokens.
+
+    `appended` is the width of positions that are appended to tokens, None if they are added.
+    """
     width = d_model + (appended or 0)
     named = f"d_model={d_model!r}"
     if appended:

@@ -50,45 +50,55 @@ def hold_out(n_samples, fraction, *, generator, strata=None) -> Any:
     n_left = n_samples - n_held
     shuffled = torch.randperm(n_samples, generator=generator)
     if strata is not None:
-        shuffled = _spread(shuffled, strata)
+        shuffled = _interleave_strata(shuffled, strata)
     return shuffled[:n_left].sort().values, shuffled[n_left:].sort().values
 
 
-def _spread(rows, strata):
-    """Shuffled rows in an order whose every end has the strata in proportion."""
+def _interleave_strata(rows, strata):
+    """Reorder shuffled rows so that the last n, for any n, have the strata in proportion.
+
+    `rows` are positions, `strata` (n_samples,) the class of each row.
+    """
     rows = rows[strata[rows].argsort(stable=True)]
     sizes = strata[rows].unique_consecutive(return_counts=True)[1]
     place = torch.cat([torch.arange(int(size)) for size in sizes])
-    # The first row of each stratum before all others: it is the last to be held out.
-    share = (place + 0.5) / sizes.repeat_interleave(sizes)
-    return rows[torch.where(place > 0, share, -1.0).argsort(stable=True)]
+    # Rows are sorted by their relative places within their strata, except that the first row
+    # of each stratum comes before all others, so that it is the last to be held out.
+    fraction = (place + 0.5) / sizes.repeat_interleave(sizes)
+    return rows[torch.where(place > 0, fraction, -1.0).argsort(stable=True)]
 
 
 def shuffled_batches(n_samples, sizes, generator, lengths=None):
-    """Random batches of some sizes, which sum to `n_samples` at most, a list of LongTensor.
+    """Draw random batches of rows, a list of LongTensor of positions.
 
-    Rows padded to the longest of their batch have `lengths` (n_samples,), similar in a batch.
+    `sizes` are those of the batches; their sum is at most `n_samples`. If rows are padded to
+    the longest of their batch, `lengths` (n_samples,) are passed, and the rows of a batch have
+    similar lengths.
     """
     order = torch.randperm(n_samples, generator=generator)
     batches = list(order[: sum(sizes)].split(sizes))
     if lengths is None:
         return batches
-    # Batches whose rows are sorted by length together. Fewer would pad more, and more would
-    # make batches of an epoch much like those of the last.
-    together, arranged = 50, []
-    for first in range(0, len(batches), together):
-        some = batches[first : first + together]
-        rows = torch.cat(some)
+    # The rows of 50 batches are sorted by length together. With fewer batches, more padding is
+    # needed, and with more, batches of one epoch would be much like those of the last.
+    n_together, batches_by_length = 50, []
+    for first in range(0, len(batches), n_together):
+        group = batches[first : first + n_together]
+        rows = torch.cat(group)
         rows = rows[lengths[rows].argsort(stable=True)]
-        some = rows.split([len(batch) for batch in some])
-        arranged += [some[i] for i in torch.randperm(len(some), generator=generator)]
-    return arranged
+        group = rows.split([len(batch) for batch in group])
+        order = torch.randperm(len(group), generator=generator)
+        batches_by_length += [group[i] for i in order]
+    return batches_by_length
 
 
 def blocks_by_length(lengths, most_tokens, most_pairs=math.inf):
-    """Positions of rows of similar length, in blocks of bounded size, padding included."""
-    # A row longer than `most_tokens` is a block by itself; `most_pairs` bounds pairs of tokens
-    # of the same row. The longest come first, so that a lack of memory shows at once.
+    """Split rows into blocks of similar length and bounded size, a list of positions.
+
+    A block has at most `most_tokens` tokens, and at most `most_pairs` pairs of tokens of the
+    same row, padding included. A row that is longer is a block by itself. The longest rows come
+    first, so that a lack of memory shows at once. `lengths` are (n_rows,).
+    """
     order = np.argsort(-lengths, kind="stable")
     blocks, first = [], 0
     while first < len(order):

@@ -1,4 +1,4 @@
-"""A file from which a training that was killed goes on as if it had not been."""
+"""A file from which an interrupted training continues as if it had not been interrupted."""
 
 import contextlib
 import dataclasses
@@ -21,12 +21,12 @@ _DIGEST_SIZE = hashlib.sha256().digest_size
 class Checkpoint:
     """A file with the state of a training, and with a fingerprint of that training.
 
-    Several trainings may name one file: it belongs to the one under way there.
+    Several trainings may name one file. It belongs to the training that is under way in it.
     """
 
     # The file is a digest, then what `torch.save` writes. The digest is necessary: if one bit
     # of a small file is flipped, `torch.load` returns other values in 8 % of the cases. With
-    # `weights_only=True` it runs no code that is in the file.
+    # `weights_only=True`, `torch.load` runs no code that is in the file.
 
     def __init__(self, path, fingerprint):
         try:
@@ -60,8 +60,8 @@ class Checkpoint:
             if digest != _digest(payload):
                 raise ValueError("the digest is that of other content")
             saved = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
-            theirs, ended, state = (saved[name] for name in ("fingerprint", "ended", "state"))
-            different = [k for k, value in self._fingerprint.items() if theirs[k] != value]
+            saved_print, ended, state = (saved[k] for k in ("fingerprint", "ended", "state"))
+            different = [k for k, value in self._fingerprint.items() if saved_print[k] != value]
             if not different:
                 load_state(state)
         except MemoryError:
@@ -82,7 +82,7 @@ class Checkpoint:
         return True
 
     def save(self, state, *, ended):
-        """Replace the file, at once or not at all.
+        """Replace the file in one step, so that an interrupt leaves the old or the new file.
 
         Once the training has `ended`, another one may take the file.
         """
@@ -90,7 +90,7 @@ class Checkpoint:
         saved = {"fingerprint": self._fingerprint, "ended": ended, "state": state}
         torch.save(saved, buffer)
         payload = buffer.getbuffer()
-        # Beside the file, and of a name that no other training takes.
+        # The new file is written beside the old one, under a name that no other training uses.
         name = f"{self._path.name}.{secrets.token_hex(8)}.unfinished"
         unfinished = self._path.with_name(name)
         try:
@@ -113,9 +113,10 @@ def _digest(payload):
 
 
 def fingerprint(module, plan, **others):
-    """Plain values that must be the same for a training to go on, as a dict.
+    """Collect the values that must be the same for a training to continue, as a dict.
 
-    Those of the plan, names, shapes and types of the parameters, and the others.
+    They are the values of the plan, names, shapes and types of the module's parameters, and
+    what the keywords `others` add.
     """
     parameters = [
         (name, tuple(value.shape), str(value.dtype), value.device.type)

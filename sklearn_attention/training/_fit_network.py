@@ -14,7 +14,11 @@ from .._validation import check_flag, is_one_of
 from ._architecture import Architecture, transformer_shape
 from ._training import Training, batch_sizes, filled, resolve_plan, share_held_out
 
+# Parameters that are objects with parameters of their own, sizes of the network, and parameters
+# of the training besides those of `Training`.
 _NESTED = {"architecture": Architecture, "training": Training}
+_SIZES = "d_model", "n_heads", "n_layers", "dropout"
+_PLAN_OPTIONS = "learning_rate", "batch_size", "max_epochs"
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class NetworkSettings:
     sizes: dict  # parameters of the shape
     random_state: object
     device: object
-    start: object  # the FittedNetwork to go on from, or None
+    start: object  # the FittedNetwork whose training continues, or None
 
     @classmethod
     def of(
@@ -42,84 +46,85 @@ class NetworkSettings:
         fewest_epochs=1,
         foreign=("patch_length", "instance_norm"),
     ):
-        """Those of an estimator; `foreign` ones are for others. ValueError if not valid."""
-        warm = check_flag("warm_start", estimator.warm_start)
-        names = "d_model", "n_heads", "n_layers", "dropout"
+        """Validate the settings of an estimator, and resolve what is "auto".
+
+        `positions`, `activation` and `optimizer` are what "auto" is for this estimator,
+        `largest_batch` and `fewest_epochs` are as for `resolve_plan`. `foreign` are names of
+        parameters that have no meaning for it: ValueError if they are set.
+        """
+        is_warm = check_flag("warm_start", estimator.warm_start)
+        architecture = _nested(estimator, "architecture", foreign)
+        plan_options = {name: getattr(estimator, name) for name in _PLAN_OPTIONS}
+        plan_options |= {"largest_batch": largest_batch, "fewest_epochs": fewest_epochs}
         settings = cls(
-            filled(
-                _nested(estimator, "architecture", foreign),
-                positions=positions, activation=activation,
-            ),
-            filled(_nested(estimator, "training", foreign), optimizer=optimizer),
-            {
-                "learning_rate": estimator.learning_rate,
-                "batch_size": estimator.batch_size,
-                "max_epochs": estimator.max_epochs,
-                "largest_batch": largest_batch,
-                "fewest_epochs": fewest_epochs,
-            },
-            {name: getattr(estimator, name) for name in names} | {"widening": widening},
-            estimator.random_state,
-            estimator.device,
-            getattr(estimator, "network_", None) if warm else None,
-        )  # fmt: skip
+            architecture=filled(architecture, positions=positions, activation=activation),
+            training=filled(_nested(estimator, "training", foreign), optimizer=optimizer),
+            plan_options=plan_options,
+            sizes={name: getattr(estimator, name) for name in _SIZES} | {"widening": widening},
+            random_state=estimator.random_state,
+            device=estimator.device,
+            start=getattr(estimator, "network_", None) if is_warm else None,
+        )
+        # Errors in parameters are raised here, although the number of rows is not known yet.
         settings.plan(1)
         check_random_state(estimator.random_state)
         return settings
 
     def shape(self, *, ordered=True):
-        """Arguments that all networks have, checked; positions are for tokens in an order."""
+        """Validate the arguments that all networks have; see `transformer_shape`."""
         return transformer_shape(self.architecture, **self.sizes, ordered=ordered)
 
     def plan(self, n_rows, *, validates=True):
-        """Resolve the plan of a training on `n_rows` rows; raise ValueError if not valid."""
+        """Resolve the plan of a training on `n_rows` rows, or raise ValueError."""
         return resolve_plan(self.training, n_rows, validates=validates, **self.plan_options)
 
     def n_epochs(self, n_rows):
-        """Most epochs that so many rows are learned from."""
+        """Return the maximum number of epochs of a training on `n_rows` rows."""
         return len(batch_sizes(self.plan(n_rows), n_rows))
 
     def seed(self):
-        """A seed of torch's generators."""
+        """Draw a seed for torch's generators."""
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def split(self, n_rows, strata=None):
-        """Positions of rows to learn from, and of those held out, which are drawn at random.
+        """Split rows at random; return positions of those to learn from, and of those held out.
 
         `strata` (n_rows,) are classes, which are held out in proportion.
         """
-        share = share_held_out(self.training, n_rows)
-        if share is None:
+        fraction = share_held_out(self.training, n_rows)
+        if fraction is None:
             return np.arange(n_rows), np.arange(0)
         import torch  # takes a second to load
 
         from ._batches import hold_out
         from ._network import torch_threads
 
+        strata = None if strata is None else torch.from_numpy(strata)
         with torch_threads(1):
-            parts = hold_out(
-                n_rows, share,
-                generator=torch.Generator().manual_seed(self.seed()),
-                strata=None if strata is None else torch.from_numpy(strata),
-            )  # fmt: skip
-        return [part.numpy() for part in parts]
+            generator = torch.Generator().manual_seed(self.seed())
+            split = hold_out(n_rows, fraction, generator=generator, strata=strata)
+        return [rows.numpy() for rows in split]
 
 
 def _nested(estimator, name, foreign):
-    """An object that is a parameter, its defaults where it is None, checked."""
-    kind, part = _NESTED[name], getattr(estimator, name)
-    if part is None:
+    """Return the Architecture or Training that a parameter of the estimator is.
+
+    None stands for its defaults. Raises ValueError if it is another object, or if one of its
+    `foreign` parameters is not the default.
+    """
+    kind, nested = _NESTED[name], getattr(estimator, name)
+    if nested is None:
         return kind()
-    if not isinstance(part, kind):
-        raise ValueError(f"{name}={part!r} is not valid: pass {kind.__name__}(...), or None.")
+    if not isinstance(nested, kind):
+        raise ValueError(f"{name}={nested!r} is not valid: pass {kind.__name__}(...), or None.")
     for parameter, default in kind().get_params(deep=False).items():
-        value = getattr(part, parameter)
+        value = getattr(nested, parameter)
         if parameter in foreign and value is not default and not is_one_of(value, default):
             raise ValueError(
                 f"{name}.{parameter}={value!r} has no meaning for {type(estimator).__name__}: "
                 "leave it out."
             )
-    return part
+    return nested
 
 
 @parameters
@@ -153,8 +158,8 @@ class NetworkParameters:
         self : estimator
         """
         for name, kind in _NESTED.items():
-            nested = any(key.startswith(f"{name}__") for key in params)
-            if nested and getattr(self, name) is None and params.get(name) is None:
+            sets_nested = any(key.startswith(f"{name}__") for key in params)
+            if sets_nested and getattr(self, name) is None and params.get(name) is None:
                 setattr(self, name, kind())
         return super().set_params(**params)
 
@@ -177,7 +182,7 @@ class NetworkParameters:
 
 
 def resolve_device(device):
-    """The torch device that ``device`` stands for; "auto" prefers CUDA."""
+    """Return the torch device that ``device`` stands for; "auto" prefers CUDA."""
     import torch
 
     if isinstance(device, str) and device == "auto":
@@ -199,34 +204,32 @@ def resolve_device(device):
 class FittedNetwork:
     """A trained network of this package as plain values: kind, shape, weights, history."""
 
-    # `kind` is the class with its module, `shape` its arguments. `history` has ``loss``,
-    # ``learning_rate``, ``seconds`` and, if there is one, ``validation_loss`` of every epoch;
-    # ``n_steps``, ``best_epoch`` and ``stopped``.
-
-    kind: str
-    shape: dict
-    weights: dict
+    kind: str  # the class, with its module
+    shape: dict  # the arguments of the class
+    weights: dict  # arrays by name
     batch_size: int
+    # ``loss``, ``learning_rate``, ``seconds`` and, if there is one, ``validation_loss`` of each
+    # epoch; ``n_steps``, ``best_epoch`` and ``stopped``.
     history: dict
-    # The module on the last device, which pickles do without.
+    # The module on the last device that was asked for; pickles do not contain it.
     _built: dict = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self):
         return vars(self) | {"_built": {}}
 
     def module(self, device="auto"):
-        """The torch module in evaluation mode, the same at each call for one device."""
+        """Return the torch module in evaluation mode, the same at each call for one device."""
         from ._network import build_network, load_weights
 
         device = resolve_device(device)
-        # Threads may come at once: each has a module, whichever stays.
+        # If several threads build a module at once, each uses its own, and one is stored.
         network = self._built.get(device)
         if network is None:
             network = build_network(_class_of(self.kind), self.shape, 0)
             load_weights(network, self.weights)
             network = network.to(device).eval()
-            for other in [*self._built]:
-                self._built.pop(other, None)
+            for old_device in [*self._built]:
+                self._built.pop(old_device, None)
             self._built[device] = network
         return network
 
@@ -245,21 +248,50 @@ def fit_network(
     lengths=None,
     attributes=lambda network: {"network_": network},
 ):
-    """Train a network ``kind(**shape)``, from scratch or from ``settings.start``."""
-    # `batch_loss`, `lengths` and `validate` are those of `train`. `n_tokens` of a row decide on
-    # threads. `data` are arrays that identify a checkpoint's training. `attributes` makes, of a
-    # network, the attributes that the estimator of callbacks has during training.
+    """Train a network ``kind(**shape)``, from scratch or from ``settings.start``.
+
+    Parameters
+    ----------
+    kind, shape
+        The class of the network, and its arguments as a dict.
+    settings : NetworkSettings
+    batch_loss, lengths, validate
+        As for `train`, where the last one is ``validation_loss``.
+    n_rows : int
+    n_tokens : int
+        Number of tokens of a row, which decides on the number of threads.
+    report : Report
+    data : sequence of ndarray
+        Arrays that identify the training of a checkpoint.
+    attributes : callable
+        ``attributes(network)`` returns the fitted attributes, as a dict, that callbacks see
+        during the training.
+
+    Returns
+    -------
+    network : FittedNetwork
+    """
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
 
+    # 1. Build the network, with new weights or those of the last fit.
     seed, start, training = settings.seed(), settings.start, settings.training
     plan = settings.plan(n_rows, validates=validate is not None)
-    network = build_network(kind, shape, seed)
+    network, start_weights = build_network(kind, shape, seed), ()
     if start is not None:
         _refuse_other_shape(start.shape, shape)
         load_weights(network, start.weights)
+        start_weights = start.weights.values()
     network.to(resolve_device(settings.device))
-    sizes, begin = batch_sizes(plan, n_rows), () if start is None else start.weights.values()
+    # 2. Collect the arguments of `train`. The key identifies the training of a checkpoint.
+    sizes, has_checkpoint = batch_sizes(plan, n_rows), training.checkpoint is not None
+    options = {name: getattr(plan, name) for name in _PLAN_OPTIONS} | {
+        "random_state": seed,
+        "validation_loss": validate,
+        "checkpoint_key": digest(shape, *data, *start_weights) if has_checkpoint else "",
+        "threads": worthwhile_threads(network, sizes.largest * n_tokens),
+        "lengths": lengths,
+    }
 
     def fitted(history):
         name = f"{kind.__module__}.{kind.__qualname__}"
@@ -267,49 +299,48 @@ def fit_network(
             name, shape, weights_of(network), plan.batch_size, dataclasses.asdict(history)
         )
 
+    # 3. Train the network, while callbacks see what is fitted so far.
     with report.training(
         sizes, lambda history: attributes(fitted(history)), verbose=settings.training.verbose
     ) as task:
-        history = train(
-            network, batch_loss, n_rows, training, learning_rate=plan.learning_rate,
-            batch_size=plan.batch_size, max_epochs=plan.max_epochs, random_state=seed,
-            validation_loss=validate, task=task, lengths=lengths,
-            checkpoint_key="" if training.checkpoint is None else digest(shape, *data, *begin),
-            threads=worthwhile_threads(network, sizes.largest * n_tokens),
-        )  # fmt: skip
+        history = train(network, batch_loss, n_rows, training, task=task, **options)
     _warn_of_end(history, report.in_search)
     return fitted(history)
 
 
 def _class_of(kind):
-    """The class of a network, which has to be one of this package: kinds come from files."""
+    """Return the class of a network by its name, or raise ValueError.
+
+    Names come from files, which must not make other code than that of this package run.
+    """
     from torch.nn import Module
 
     module, _, name = kind.rpartition(".")
-    own = module.startswith(f"{__package__.partition('.')[0]}.")
-    found = getattr(importlib.import_module(module), name, None) if own else None
-    if not (isinstance(found, type) and issubclass(found, Module)):
+    network_class = None
+    if module.startswith(f"{__package__.partition('.')[0]}."):
+        network_class = getattr(importlib.import_module(module), name, None)
+    if not (isinstance(network_class, type) and issubclass(network_class, Module)):
         raise ValueError(
             f"kind={kind!r} in the file of an estimator is not a network of this package: load "
             "files only from sources that you trust, and if the file is damaged, fit the "
             "estimator again."
         )
-    return found
+    return network_class
 
 
-def _refuse_other_shape(before, now):
-    """Raise ValueError where weights of the last fit do not fit a network."""
-    for name, value in now.items():
-        if name != "dropout" and before.get(name) != value:
+def _refuse_other_shape(old_shape, shape):
+    """Raise ValueError if weights of a network of the old shape do not fit the new one."""
+    for name, value in shape.items():
+        if name != "dropout" and old_shape.get(name) != value:
             raise ValueError(
                 f"warm_start=True cannot continue with the weights of the last fit, whose "
-                f"{name} was {before.get(name)!r}, not {value!r}: pass what was passed "
+                f"{name} was {old_shape.get(name)!r}, not {value!r}: pass what was passed "
                 "then, or warm_start=False."
             )
 
 
 def _warn_of_end(history, in_search):
-    """Warn of a training that was interrupted or too short; raise what ends a search."""
+    """Warn of a training that was interrupted or too short; raise interrupts of a search."""
     if history.stopped == "interrupted":
         if not history.loss or in_search:
             # There are no weights to keep, or the interrupt is meant for all of a search.

@@ -33,11 +33,11 @@ class History:
     validation_loss : list of float
         After each epoch; empty where nothing validates.
     learning_rate : list of float
-        Of the last step of each epoch.
+        Learning rate of the last step of each epoch.
     seconds : list of float
         Duration of each epoch, with its validation.
     n_steps : int
-        Steps made in whole epochs.
+        Number of steps in all complete epochs.
     best_epoch : int or None
         The epoch, from 0, after which the validation loss was least; None where nothing
         validates, or no epoch ended.
@@ -57,12 +57,12 @@ class History:
     @property
     def ends_too_early(self):
         """True if the budget ended while the validation loss was falling."""
-        # Then the last epoch was the best, and the later half of the epochs gained more than 1
-        # % of the first one's loss. The last epochs by themselves tell little: learning rates
-        # that fall to 0 flatten the end of every curve.
+        # The last epoch was the best one then, and the later half of the epochs gained more
+        # than 1 % of the first epoch's loss. The last few epochs alone tell little: learning
+        # rates that fall to 0 flatten the end of every curve.
         losses, half = self.validation_loss, len(self.validation_loss) // 2
-        over = self.stopped in ("max_epochs", "max_steps")
-        if not over or not half or self.best_epoch != len(losses) - 1:
+        budget_ended = self.stopped in ("max_epochs", "max_steps")
+        if not budget_ended or not half or self.best_epoch != len(losses) - 1:
             return False
         return min(losses[:half]) - losses[-1] > 0.01 * losses[0]
 
@@ -126,8 +126,8 @@ def train(
     threads : int, default=None
         Threads that torch uses; None does not change that.
     lengths : LongTensor of shape (n_samples,), default=None
-        Of rows that are padded to the longest of their batch; those of a batch then have
-        similar ones. None draws batches from all rows.
+        Lengths of rows that are padded to the longest row of their batch; the rows of a batch
+        then have similar lengths. None draws batches from all rows.
 
     Returns
     -------
@@ -175,19 +175,19 @@ def train(
     >>> round(line.weight.item(), 2), history.stopped
     (3.0, 'max_epochs')
     """
-    whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if not whole or not 0 <= random_state < 2**63:
+    is_integer = isinstance(random_state, numbers.Integral)
+    if not is_integer or isinstance(random_state, bool) or not 0 <= random_state < 2**63:
         raise ValueError(
             f"random_state={random_state!r} is not valid: pass an integer from 0 to 2**63 - 1."
         )
     n_samples = check_positive("n_samples", n_samples, integer=True)
     if not isinstance(plan, Training):
         raise ValueError(f"plan={plan!r} is not valid: pass Training(...).")
-    resolved = resolve_plan(
-        plan, n_samples, learning_rate=learning_rate, batch_size=batch_size,
-        max_epochs=max_epochs, validates=validation_loss is not None,
-    )  # fmt: skip
-    if resolved.patience is not None and validation_loss is None:
+    validates = validation_loss is not None
+    options = {"learning_rate": learning_rate, "batch_size": batch_size}
+    options |= {"max_epochs": max_epochs, "validates": validates}
+    resolved = resolve_plan(plan, n_samples, **options)
+    if resolved.patience is not None and not validates:
         raise ValueError(
             f"patience={resolved.patience!r} needs a validation loss: pass validation_loss, or "
             "patience=None."
@@ -200,31 +200,42 @@ def train(
             f"autocast=True computes in bfloat16, which this {run.device.type} has no "
             "instructions for: the training may take many times as long. Pass autocast=False."
         )
-    file = None
+    checkpoint = None
     if plan.checkpoint is not None:
-        file = Checkpoint(plan.checkpoint, run.fingerprint(str(checkpoint_key)))
-        if not file.restore(run.load_state_dict):
-            file = None
+        checkpoint = Checkpoint(plan.checkpoint, run.fingerprint(str(checkpoint_key)))
+        if not checkpoint.restore(run.load_state_dict):
+            # Another training is under way in the file.
+            checkpoint = None
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
     with limit, draw_from(run.generators), run.autocast(enabled=False):
-        try:
-            while run.history.stopped is None:
-                if task is not None:
-                    task.begin()
-                run.epoch(task)
-                stop = task is not None and task.end(run.history)
-                run.history.stopped = run.reason_to_stop() or ("callback" if stop else None)
-                if file is not None:
-                    file.save(run.state_dict(), ended=run.history.stopped is not None)
-        except KeyboardInterrupt:
-            run.history.stopped = "interrupted"
-        finally:
-            run.finish()
+        _run_epochs(run, task, checkpoint)
     return run.history
 
 
+def _run_epochs(run, task, checkpoint):
+    """Make epochs until there is a reason to stop; task and checkpoint may be None."""
+    try:
+        while run.history.stopped is None:
+            if task is not None:
+                task.begin()
+            run.epoch(task)
+            stop = task is not None and task.end(run.history)
+            run.history.stopped = run.reason_to_stop() or ("callback" if stop else None)
+            if checkpoint is not None:
+                checkpoint.save(run.state_dict(), ended=run.history.stopped is not None)
+    except KeyboardInterrupt:
+        run.history.stopped = "interrupted"
+    finally:
+        run.finish()
+
+
 class _Run:
-    """All that a training changes."""
+    """State of a training: the module, its optimizers, generators and history.
+
+    Arguments are those of `train`, with the resolved TrainingPlan as `plan`. `last` and `best`
+    are copies of the weights after the last complete epoch, and after the one of least
+    validation loss, None if there is none.
+    """
 
     def __init__(
         self, module, batch_loss, n_samples, plan, random_state, validation_loss, lengths
@@ -237,7 +248,7 @@ class _Run:
         self.parameters = [p for group in self.groups for p in group["params"]]
         self.device = self.parameters[0].device
         self.shuffler = torch.Generator().manual_seed(random_state)
-        # Another stream of numbers than the order of the rows.
+        # Dropout draws from another stream of numbers than the order of the rows.
         seed = int(torch.randint(2**62, (), generator=self.shuffler))
         devices = dict.fromkeys([torch.device("cpu"), self.device])
         self.generators = [torch.Generator(device).manual_seed(seed) for device in devices]
@@ -246,18 +257,17 @@ class _Run:
 
     @property
     def groups(self):
-        """Parameters with their learning rates, of all optimizers."""
-        return [group for each in self.optimizers for group in each.param_groups]
+        """Parameter groups of all optimizers, dicts with "params" and "lr"."""
+        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
     def fingerprint(self, key):
-        """Values that identify this training."""
-        return fingerprint(
-            self.module, self.plan, n_samples=self.n_samples, random_state=self.random_state,
-            validation=self.validation_loss is not None, checkpoint_key=key,
-        )  # fmt: skip
+        """Collect the values that identify this training."""
+        values = {"n_samples": self.n_samples, "random_state": self.random_state}
+        values |= {"validation": self.validation_loss is not None, "checkpoint_key": key}
+        return fingerprint(self.module, self.plan, **values)
 
     def state_dict(self):
-        """All values that later epochs depend on."""
+        """Collect all values that later epochs depend on."""
         return {
             "last": self.last,
             "best": self.best,
@@ -269,7 +279,7 @@ class _Run:
         }
 
     def load_state_dict(self, state):
-        """Go on from a state that :meth:`state_dict` returned."""
+        """Continue from a state that :meth:`state_dict` returned."""
         self.last, self.best = state["last"], state["best"]
         self.set_random_states(state["random"])
         for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
@@ -278,20 +288,21 @@ class _Run:
         self.history = History(**state["history"])
         if self._keeps_state:
             self.validation_loss.load_state_dict(state["validation"])
-        # At the end: an error in what is above leaves the module as it was.
+        # This comes last, so that an error above leaves the module as it was.
         self.module.load_state_dict(self.last)
 
     def random_states(self):
-        """States of the generators, of the processor and of a device."""
+        """Return the states of the generators of the processor and of the device."""
         return [generator.get_state() for generator in self.generators]
 
     def set_random_states(self, states):
-        """Undo what was drawn since :meth:`random_states`."""
+        """Set the generators to states that :meth:`random_states` returned."""
         for generator, state in zip(self.generators, states, strict=True):
             generator.set_state(state)
 
     @property
     def _keeps_state(self):
+        """Whether the validation loss has a state that belongs in the checkpoint."""
         return hasattr(self.validation_loss, "state_dict")
 
     def epoch(self, task=None):
@@ -299,15 +310,17 @@ class _Run:
         start, history = time.perf_counter(), self.history
         sizes = self.sizes[len(history.loss)]
         batches = shuffled_batches(self.n_samples, sizes, self.shuffler, self.lengths)
+        # 1. Make a step for each batch, and add up the losses of their rows.
         self.module.train()
         total = 0.0
         for step, rows in enumerate(batches):
             total += len(rows) * self._step(rows.to(self.device), step)
             if task is not None:
                 task.step(history, history.n_steps + step + 1)
+        # 2. Validate, if all numbers are finite.
         self.module.eval()
-        length = torch.nn.utils.get_total_norm(self.parameters).item()
-        self._check_finite("length of all parameters", length, len(sizes) - 1)
+        norm = torch.nn.utils.get_total_norm(self.parameters).item()
+        self._check_finite("length of all parameters", norm, len(sizes) - 1)
         last, best, best_epoch = _weights(self.module), self.best, history.best_epoch
         validation = self._validate()
         for value in validation:
@@ -316,32 +329,34 @@ class _Run:
             )
         if validation and validation[0] < min(history.validation_loss, default=math.inf):
             best, best_epoch = last, len(history.loss)
-        # At once: an interrupt finds the whole epoch, or nothing of it.
-        self.last, self.best, self.history = last, best, History(
+        # 3. Write the history.
+        history = History(
             loss=[*history.loss, total / sum(sizes)],
             validation_loss=history.validation_loss + validation,
             learning_rate=[*history.learning_rate, self.groups[0]["lr"]],
             seconds=[*history.seconds, time.perf_counter() - start],
             n_steps=history.n_steps + len(sizes),
             best_epoch=best_epoch,
-        )  # fmt: skip
+        )
+        # In one statement, so that an interrupt finds the complete epoch, or nothing of it.
+        self.last, self.best, self.history = last, best, history
 
     def reason_to_stop(self):
-        """Why there is no further epoch; None if there is one."""
+        """Return why there is no further epoch, as in `History`; None if there is one."""
         history, plan = self.history, self.plan
         n_epochs = len(history.loss)
         if n_epochs == len(self.sizes):
             return "max_steps" if history.n_steps == plan.max_steps else "max_epochs"
         losses, patience = history.validation_loss, plan.patience
         if patience is not None and n_epochs > patience:
-            # Less than a hundredth, as of a loss that is flat but for noise, is no gain.
-            before = min(losses[:-patience])
-            if min(losses[-patience:]) >= before - 0.01 * abs(before):
+            # A gain of less than 1 % may be the noise of a loss that does not fall any more.
+            best_before = min(losses[:-patience])
+            if min(losses[-patience:]) >= best_before - 0.01 * abs(best_before):
                 return "patience"
         return None
 
     def finish(self):
-        """Leave the module as it is to be used."""
+        """Remove gradients, restore the best weights, and set the module to evaluation mode."""
         for parameter in self.parameters:
             parameter.grad = None
         if self.best is not None:
@@ -349,6 +364,10 @@ class _Run:
         self.module.eval()
 
     def _step(self, rows, step):
+        """Change the parameters by the gradient on a batch; return its loss.
+
+        `step` counts from 0 in each epoch.
+        """
         plan = self.plan
         rate, momentum = pace(plan, self.history.n_steps + step, self.sizes.n_steps)
         for group in self.groups:
@@ -366,7 +385,7 @@ class _Run:
         return loss
 
     def _gradient(self, rows):
-        """The loss, and the norm of its gradient, which the parameters then hold."""
+        """Set the gradients of the parameters; return the loss, and the gradient's norm."""
         for parameter in self.parameters:
             parameter.grad = None
         with self.autocast(enabled=self.plan.autocast):
@@ -376,40 +395,49 @@ class _Run:
         return loss.item(), torch.nn.utils.get_total_norm(gradients)
 
     def _validate(self):
+        """Return a list with the validation loss, or an empty list if there is none."""
         if self.validation_loss is None:
             return []
         with torch.no_grad():
             return [float(self.validation_loss(self.module))]
 
     def autocast(self, *, enabled):
-        """Context that computes in bfloat16, or does not, whatever the caller's contexts do."""
-        # Without the cache of rounded weights, which torch empties only at the end of the
-        # outermost context: all steps would use the weights of the first.
+        """Return a context that computes in bfloat16, or not, within any of the caller's.
+
+        The context has no cache of rounded weights. torch empties this cache only at the end of
+        the outermost context, so that all steps would use the weights of the first one.
+        """
         kind = self.device.type
         return torch.autocast(kind, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def _check_batch(self, loss, norm, step, rows):
+        """Raise FloatingPointError if the loss or the norm of the gradient is not finite."""
         norm = norm.item()
         what, value = ("loss", loss) if not math.isfinite(loss) else ("gradient", norm)
         self._check_finite(what, value, step, lambda: sum(map(float, self._gradient(rows))))
 
-    def _check_finite(self, what, value, step, again=None):
-        """Raise with the likely cause if it is not, with the parameters before the epoch."""
+    def _check_finite(self, what, value, step, recompute=None):
+        """Raise FloatingPointError, with the likely cause, if a value is not finite.
+
+        The module then has the parameters from before the epoch. `recompute` returns a value
+        that is not finite if even with these parameters there are no finite numbers.
+        """
         if math.isfinite(value):
             return
         self.module.load_state_dict(self.last)
         raise FloatingPointError(
             f"the {what} in epoch {len(self.history.loss)}, step {step} is {value}: "
-            f"{self._cause(again)}"
+            f"{self._cause(recompute)}"
         )
 
-    def _cause(self, again):
-        # Not of buffers: a mask may well be infinite.
+    def _cause(self, recompute):
+        """Describe why numbers are probably not finite; see `_check_finite`."""
+        # Buffers are not checked: a mask may well be infinite.
         for name, _ in self.module.named_parameters():
             if not self.last[name].isfinite().all():
                 return f"{name!r} was not finite before the epoch; start from finite numbers."
         self.module.eval()
-        if again is not None and not math.isfinite(again()):
+        if recompute is not None and not math.isfinite(recompute()):
             return (
                 "so it is for the parameters from before the epoch. Are there inputs or "
                 f"targets that are not finite, or huge{self._doubtful_kernels()}?"
@@ -417,15 +445,14 @@ class _Run:
         return f"is learning_rate={self.plan.learning_rate!r} too large? Pass a smaller one."
 
     def _doubtful_kernels(self):
-        """A question about the derivatives of kernels that others have written."""
-        own = __package__.partition(".")[0] + "."
-        kernels = (getattr(part, "kernel", None) for part in self.module.modules())
-        theirs = {
-            repr(kernel) for kernel in kernels
-            if isinstance(kernel, Kernel) and not type(kernel).__module__.startswith(own)
-        }  # fmt: skip
-        return "".join(f", or derivatives of kernel={name}" for name in sorted(theirs))
+        """Ask, as the end of a message, about the derivatives of kernels that users wrote."""
+        package = __package__.partition(".")[0] + "."
+        kernels = (getattr(layer, "kernel", None) for layer in self.module.modules())
+        kernels = (kernel for kernel in kernels if isinstance(kernel, Kernel))
+        names = {repr(k) for k in kernels if not type(k).__module__.startswith(package)}
+        return "".join(f", or derivatives of kernel={name}" for name in sorted(names))
 
 
 def _weights(module):
+    """Copy the weights of a module, with its buffers, by name."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}

@@ -20,12 +20,13 @@ from .._validation import (
 )
 
 OPTIMIZERS, SCHEDULES = ("adam", "adamw", "muon"), ("constant", "one_cycle")
-# "auto": so many steps, in no more epochs than this.
-_STEPS, _MOST_EPOCHS = 1000, 64
-# "auto": the fewest rows that a tenth is held out of, and the fewest that are held out.
-_FEWEST, _FEWEST_HELD_OUT = 40, 10
-# Of numbers in single precision, as weights are.
-_LARGEST_RATE = float(np.finfo(np.float32).max)
+# "auto" for `max_epochs`: as many epochs as have this number of steps, up to a maximum.
+_N_STEPS, _MAX_EPOCHS = 1000, 64
+# "auto" for `validation_fraction`: the minimum number of rows of which a tenth is held out, and
+# the minimum number of rows held out.
+_MIN_ROWS, _MIN_HELD_OUT = 40, 10
+# Maximum learning rate: the largest number in single precision, which weights have.
+_MAX_RATE = float(np.finfo(np.float32).max)
 
 
 @parameters
@@ -116,13 +117,13 @@ class Training(BaseEstimator):
     verbose: bool | str = "auto"
 
 
-def filled(part, **defaults):
-    """A copy of an Architecture or Training with these values where it has "auto"."""
-    part = copy.copy(part)
+def filled(settings, **defaults):
+    """Copy an Architecture or a Training, with values of `defaults` where it has "auto"."""
+    settings = copy.copy(settings)
     for name, value in defaults.items():
-        if is_one_of(getattr(part, name), "auto"):
-            setattr(part, name, value)
-    return part
+        if is_one_of(getattr(settings, name), "auto"):
+            setattr(settings, name, value)
+    return settings
 
 
 @dataclass(frozen=True)
@@ -153,17 +154,19 @@ def resolve_plan(
     largest_batch=64,
     fewest_epochs=1,
 ):
-    """Validate a Training and the three parameters beside it; resolve "auto".
+    """Resolve the automatic settings of a Training for `n_samples` rows, and validate them.
 
-    `largest_batch` and `fewest_epochs` bound what "auto" is for `batch_size` and `max_epochs`.
-    If `validates`, there is a validation loss, and "auto" for `patience` is a number.
+    `learning_rate`, `batch_size` and `max_epochs` are parameters of the estimator.
+    `largest_batch` is the maximum of an automatic `batch_size`, `fewest_epochs` the minimum of
+    an automatic `max_epochs`. `validates` says whether there is a validation loss, without
+    which an automatic `patience` is None.
     """
     check_flag("training.verbose", training.verbose, "auto")
     learning_rate = check_positive("learning_rate", learning_rate)
-    if learning_rate > _LARGEST_RATE:
+    if learning_rate > _MAX_RATE:
         raise ValueError(
             f"learning_rate={learning_rate!r} is not valid: pass a positive number up to "
-            f"{_LARGEST_RATE:.4g}, as weights are in single precision."
+            f"{_MAX_RATE:.4g}, as weights are in single precision."
         )
     if is_one_of(batch_size, "auto"):
         batch_size = max(min(n_samples // 12, largest_batch), 8)
@@ -174,12 +177,12 @@ def resolve_plan(
         )
     max_steps = _check_count("max_steps", training.max_steps)
     if is_one_of(max_epochs, "auto"):
-        n_epochs = max(-(-_STEPS * batch_size // n_samples), fewest_epochs)
-        max_epochs = min(n_epochs, _MOST_EPOCHS) if max_steps is None else None
+        n_epochs = max(-(-_N_STEPS * batch_size // n_samples), fewest_epochs)
+        max_epochs = min(n_epochs, _MAX_EPOCHS) if max_steps is None else None
     max_epochs = _check_count("max_epochs", max_epochs)
     patience = training.patience
     if is_one_of(patience, "auto"):
-        patience = max((max_epochs or _MOST_EPOCHS) // 4, 8) if validates else None
+        patience = max((max_epochs or _MAX_EPOCHS) // 4, 8) if validates else None
     clip_norm, optimizer = training.clip_norm, training.optimizer
     if is_one_of(optimizer, "auto"):
         optimizer = "adamw"
@@ -191,7 +194,7 @@ def resolve_plan(
         optimizer=str(check_choice("optimizer", optimizer, OPTIMIZERS)),
         schedule=str(check_choice("schedule", training.schedule, SCHEDULES)),
         warm_up=check_in_interval("warm_up", training.warm_up, 0, 1, closed_right=False),
-        weight_decay=check_in_interval("weight_decay", training.weight_decay, 0, _LARGEST_RATE),
+        weight_decay=check_in_interval("weight_decay", training.weight_decay, 0, _MAX_RATE),
         clip_norm=None if clip_norm is None else check_positive("clip_norm", clip_norm),
         patience=_check_count("patience", patience),
         autocast=check_flag("autocast", training.autocast),
@@ -204,29 +207,36 @@ def _check_count(name, value):
 
 
 def share_held_out(training, n_samples):
-    """Share of so many rows that is held out, or None; ValueError unless it suits."""
-    share = training.validation_fraction
-    if is_one_of(share, "auto"):
-        enough = n_samples >= _FEWEST
-        share = max(0.1, _FEWEST_HELD_OUT / n_samples) if enough else None
-    elif share is not None:
-        check_in_open_interval("training.validation_fraction", share, 0, 1)
+    """Return the fraction of `n_samples` rows that is held out, None for none.
+
+    Raises ValueError if the fraction is not valid, or if `patience` needs rows held out and
+    there are none.
+    """
+    fraction = training.validation_fraction
+    if is_one_of(fraction, "auto"):
+        has_enough = n_samples >= _MIN_ROWS
+        fraction = max(0.1, _MIN_HELD_OUT / n_samples) if has_enough else None
+    elif fraction is not None:
+        check_in_open_interval("training.validation_fraction", fraction, 0, 1)
         if n_samples < 2:
             raise ValueError(
-                f"training.validation_fraction={share!r} leaves no rows to learn from: pass "
+                f"training.validation_fraction={fraction!r} leaves no rows to learn from: pass "
                 "more rows, or training.validation_fraction=None."
             )
-    if share is None and not is_one_of(training.patience, None, "auto"):
+    if fraction is None and not is_one_of(training.patience, None, "auto"):
         raise ValueError(
             f"training.patience={training.patience!r} needs rows that are held out, but "
             f"training.validation_fraction={training.validation_fraction!r} holds out none of "
             f"{n_samples}: pass a validation_fraction between 0 and 1, or patience=None."
         )
-    return share
+    return fraction
 
 
 class _Epochs(Sequence):
-    """Sizes of the batches of each epoch: the same in all, but that the last may end early."""
+    """Sizes of the batches of each epoch, a sequence of lists.
+
+    They are the same in all epochs, except that `n_steps` may end the last one early.
+    """
 
     def __init__(self, sizes, n_steps):
         self._sizes, self.n_steps, self.largest = sizes, n_steps, max(sizes)
@@ -235,16 +245,17 @@ class _Epochs(Sequence):
         return -(-self.n_steps // len(self._sizes))
 
     def __getitem__(self, i):
-        place = range(len(self))[i]
+        epoch = range(len(self))[i]
         if isinstance(i, slice):
-            return [self[epoch] for epoch in place]
-        return self._sizes[: self.n_steps - place * len(self._sizes)]
+            return [self[k] for k in epoch]
+        return self._sizes[: self.n_steps - epoch * len(self._sizes)]
 
 
 def batch_sizes(plan, n_samples):
     """Return the sizes of all batches to come: for each epoch, those of its steps."""
     n_batches = -(-n_samples // plan.batch_size)
-    # Evenly: a last batch of few rows would be noise that counts like the others.
+    # Batches have about equal sizes, since the gradient of a small last batch would be noise
+    # that counts as much as the others.
     size, n_larger = divmod(n_samples, n_batches)
     sizes = [size + 1] * n_larger + [size] * (n_batches - n_larger)
     n_steps = min((plan.max_epochs or math.inf) * n_batches, plan.max_steps or math.inf)
@@ -252,17 +263,22 @@ def batch_sizes(plan, n_samples):
 
 
 def pace(plan, step, n_steps):
-    """Learning rate of a step, counted from 0, and momentum; None leaves that unchanged."""
+    """Return the learning rate and the momentum of a step, counted from 0.
+
+    The momentum is None if it does not change. `Training` has the formulas.
+    """
     if plan.schedule == "constant":
         return plan.learning_rate, None
+    # The step with the highest rate, the last one of the warm-up.
     top = max(0.0, plan.warm_up * n_steps - 1)
     if step < top:
-        height, base = _wave(step / top), 1 / 25
+        height, base = _half_cosine(step / top), 1 / 25
     else:
         fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0
-        height, base = _wave(1 - fallen), 1 / 25e4
+        height, base = _half_cosine(1 - fallen), 1 / 25e4
     return plan.learning_rate * (base + (1 - base) * height), 0.95 - (0.95 - 0.85) * height
 
 
-def _wave(t):
+def _half_cosine(t):
+    """Return a smooth curve that rises from 0 at t = 0 to 1 at t = 1."""
     return 0.5 - 0.5 * math.cos(math.pi * t)

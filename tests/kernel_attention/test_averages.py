@@ -7,7 +7,7 @@ from sklearn_attention.kernel_attention._averages import AveragePairs
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._members import (
     LossOfClasses,
-    log_loss_of_shares,
+    log_loss_of_votes,
     squared_loss,
 )
 from sklearn_attention.kernels._base import as_kernel
@@ -67,7 +67,7 @@ def test_beyond_a_compact_kernel_the_nearest_answer_by_their_weights():
     ("formula", "loss"),
     [
         ("gaussian", squared_loss),
-        ("matern52", LossOfClasses(log_loss_of_shares, FREQUENCIES, [slice(0, 3)])),
+        ("matern52", LossOfClasses(log_loss_of_votes, FREQUENCIES, [slice(0, 3)])),
     ],
     ids=["square", "log"],
 )

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention import _boosting
 from sklearn_attention.kernel_attention._boosting import (
-    _robust_shares,
+    _stacking_weights,
     predict_trees,
     stack_classifier,
     stack_regressor,
@@ -240,7 +240,7 @@ class TestShares:
         targets = np.where(heavy, columns @ [0.2, 0.8], columns @ [0.6, 0.3])
         root = np.sqrt(weights)
         expected = np.linalg.lstsq(columns * root[:, None], targets * root)[0]
-        found = _robust_shares(columns, targets, weights, 0.01)
+        found = _stacking_weights(columns, targets, weights, 0.01)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
     def test_are_judged_by_the_rows_that_count(self):
@@ -251,9 +251,9 @@ class TestShares:
         kernel, trees = np.where(is_heavy, bad, good), np.where(is_heavy, good, bad)
         columns = np.column_stack([kernel, trees])
         weights = np.where(is_heavy, 1.0, 1e-4)
-        shares = _robust_shares(columns, targets, weights, 0.01)
+        shares = _stacking_weights(columns, targets, weights, 0.01)
         np.testing.assert_allclose(shares, [0, 1], atol=0.1)
-        assert _robust_shares(columns, targets, 1e-4 / weights, 0.01) is None
+        assert _stacking_weights(columns, targets, 1e-4 / weights, 0.01) is None
 
     def test_one_outlier_does_not_decide(self):
         rng = np.random.default_rng(0)
@@ -261,7 +261,7 @@ class TestShares:
         kernel = targets + 0.1 * rng.normal(size=300)
         trees = targets + 0.3 * rng.normal(size=300)
         targets[0] = trees[0] = 1e4
-        shares = _robust_shares(np.column_stack([kernel, trees]), targets, np.ones(300), 0)
+        shares = _stacking_weights(np.column_stack([kernel, trees]), targets, np.ones(300), 0)
         assert shares is None or shares[1] < 0.5
 
 

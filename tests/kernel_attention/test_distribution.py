@@ -9,10 +9,10 @@ from sklearn_attention.kernel_attention import _distribution as module
 from sklearn_attention.kernel_attention._distribution import (
     HeldOutRows,
     _crps,
-    calibrate,
+    choose_sharpness,
     error_deviation,
     error_quantiles,
-    error_weights,
+    weights_of_errors,
 )
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernels import Gaussian
@@ -51,7 +51,7 @@ def test_weights_of_errors_equal_their_formula(sharpness):
     likeness, weights = rng.normal(size=(4, 6)), rng.uniform(0.5, 2, 6)
     # Where a compact kernel reaches nobody all are alike, and where it reaches one it counts.
     likeness[1], likeness[2, :5] = -np.inf, -np.inf
-    found = error_weights(likeness, weights, sharpness)
+    found = weights_of_errors(likeness, weights, sharpness)
     near = weights * np.exp(sharpness * likeness) if sharpness else np.tile(weights, (4, 1))
     near[1] = weights
     near /= near.sum(axis=1, keepdims=True)
@@ -70,14 +70,14 @@ class TestCalibration:
     def test_errors_that_differ_are_weighted_by_where_they_were_made(self):
         likeness, *data, _, _ = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
         some = np.random.default_rng(0).permutation(200)[:60]
-        assert calibrate(likeness[some], *data, some, np.ones(60)) >= 0.25
-        assert calibrate(*self.make(np.ones_like)) <= 0.0625
+        assert choose_sharpness(likeness[some], *data, some, np.ones(60)) >= 0.25
+        assert choose_sharpness(*self.make(np.ones_like)) <= 0.0625
 
     @pytest.mark.parametrize(("n", "error"), [(2, 1.0), (5, 0.0)])
     def test_too_few_errors_and_none_at_all(self, n, error):
         errors = np.full((n, 1), error)
         data = np.zeros((n, n)), errors, 0 * errors, np.ones(n)
-        assert calibrate(*data, np.arange(n), np.ones(n)) == 0
+        assert choose_sharpness(*data, np.arange(n), np.ones(n)) == 0
 
 
 def test_deviation_is_unbiased():
@@ -160,7 +160,7 @@ def test_rows_have_the_deviations_of_left_out_ones():
 
 
 def test_of_many_rows_some_are_known(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_COMPARED", 10)
+    monkeypatch.setattr(module, "_MAX_COMPARED", 10)
     kernel, rows, weights = make()
     found = HeldOutRows(kernel, rows, weights)
     known = np.linspace(0, N - 1, 10).astype(int)
@@ -179,5 +179,5 @@ def test_errors_that_are_next_to_nothing_have_a_sharpness():
     rng = np.random.default_rng(0)
     gain = 1e-16 * rng.normal(size=(30, 1))
     likeness, rows = rng.normal(size=(30, 30)), np.arange(30)
-    found = module.calibrate(likeness, 0 * gain, gain, np.ones(30), rows, np.ones(30))
+    found = module.choose_sharpness(likeness, 0 * gain, gain, np.ones(30), rows, np.ones(30))
     assert np.isfinite(found)

@@ -6,7 +6,11 @@ from scipy.special import ndtri
 
 from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention import _encodings
-from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, tells_rare
+from sklearn_attention.kernel_attention._encodings import (
+    ENCODINGS,
+    Encoding,
+    rare_levels_matter,
+)
 
 NAN = np.nan
 
@@ -211,7 +215,7 @@ def test_categories_of_many_levels_stand_in_the_first_encoding(n_levels, widths)
     X[:, 1] = np.arange(140) % n_levels
     found = Encoding.learn_all(["standard", "quantile"], X, ["numeric", "unordered"], 12)
     assert [len(encoding) for encoding in found] == widths
-    assert list(found[0].many_levels) == [1] * (n_levels == 65)
+    assert list(found[0].high_cardinality_features) == [1] * (n_levels == 65)
     assert len(Encoding.learn_all(["quantile"], X, ["numeric", "unordered"], 12)[0]) > 60
 
 
@@ -240,9 +244,9 @@ def make_levels(effect):
 @pytest.mark.parametrize("effect", [0.55, 0.65])
 def test_rare_levels_tell_by_the_intraclass_correlation(effect):
     codes, y = make_levels(effect)
-    expected = slow_correlation(codes, y) > _encodings._TOLD
+    expected = slow_correlation(codes, y) > _encodings._MAX_INTRACLASS_CORRELATION
     for scale in (1.0, 1e-200, 1e200):
-        assert tells_rare(codes, scale * y[:, None]) == expected
+        assert rare_levels_matter(codes, scale * y[:, None]) == expected
     assert len(learn("standard", codes[:, None], ["unordered"], targets=y[:, None])) == (
         161 if expected else 6
     )
@@ -251,11 +255,13 @@ def test_rare_levels_tell_by_the_intraclass_correlation(effect):
 def test_several_outputs_are_told_in_units_of_their_own():
     codes, y = make_levels(1.5)
     noise = np.random.default_rng(1).normal(size=(len(y), 9))
-    assert tells_rare(codes, y[:, None])
-    assert tells_rare(codes, np.column_stack([y, y, 1000 * noise[:, 0]]))
-    assert not tells_rare(codes, np.column_stack([1000 * y, noise]))
+    assert rare_levels_matter(codes, y[:, None])
+    assert rare_levels_matter(codes, np.column_stack([y, y, 1000 * noise[:, 0]]))
+    assert not rare_levels_matter(codes, np.column_stack([1000 * y, noise]))
 
 
 def test_levels_of_one_row_tell_nothing():
-    assert not tells_rare(np.arange(50.0), np.random.default_rng(0).normal(size=(50, 1)))
-    assert not tells_rare(np.repeat(np.arange(30.0), 2), np.ones((60, 1)))
+    assert not rare_levels_matter(
+        np.arange(50.0), np.random.default_rng(0).normal(size=(50, 1))
+    )
+    assert not rare_levels_matter(np.repeat(np.arange(30.0), 2), np.ones((60, 1)))

@@ -97,7 +97,7 @@ class TestPoorRows:
 
     def test_many_rows_of_which_none_can_be_told_apart(self, estimator, readout, monkeypatch):
         # More than one block has.
-        monkeypatch.setattr(_ridge, "_MOST", 30)
+        monkeypatch.setattr(_ridge, "_MAX_BLOCK_ROWS", 30)
         y = make_data(estimator, n=150)[1]
         X = np.random.default_rng(0).integers(2, size=(150, 2)).astype(float)
         model = estimator(readout, **QUICK).fit(X, y)

@@ -26,7 +26,7 @@ def slow_prediction(model, member, query, kept):
     at_query, targets = kernel.matrix(query, rows)[0], training.targets[kept]
     if model.readout == "average":
         return at_query @ targets / at_query.sum()
-    noise = np.diag(kernel.noise_of(training.weights[kept]))
+    noise = np.diag(kernel.noise_variances(training.weights[kept]))
     return at_query @ np.linalg.solve(kernel.matrix(rows, rows) + noise, targets)
 
 

@@ -6,14 +6,15 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from sklearn_attention.kernel_attention import _members as module
-from sklearn_attention.kernel_attention._kernel import LearnedKernel, Pairs
+from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._members import (
     LossOfClasses,
     cross_entropy,
     leave_one_out,
-    log_loss_of_shares,
+    log_loss_of_votes,
     squared_loss,
 )
+from sklearn_attention.kernel_attention._pairs import Pairs
 from sklearn_attention.kernels._base import as_kernel
 
 FEATURES = [np.array([0, 1, 2]), np.array([0, 0, 1, 1, 2])]
@@ -59,7 +60,7 @@ def slow_errors(kernel, rows, targets, weights):
 @pytest.fixture(autouse=True)
 def _no_noise_of_rounding(monkeypatch):
     # It is a share of the diagonal, so that the slow references would have to know of it.
-    monkeypatch.setitem(module.LEAST_NOISE, np.dtype(np.float64), 0.0)
+    monkeypatch.setitem(module.MIN_NOISE, np.dtype(np.float64), 0.0)
 
 
 @pytest.mark.parametrize("formula", ["gaussian", "matern52"])
@@ -148,7 +149,7 @@ class TestLosses:
 
     def test_shares_that_are_negative_cost_and_do_not_pull(self):
         targets = np.array([[1.0, 0.0]]) - 0.5
-        loss = LossOfClasses(log_loss_of_shares, np.full(2, 0.5), [slice(0, 2)])
+        loss = LossOfClasses(log_loss_of_votes, np.full(2, 0.5), [slice(0, 2)])
         # The share of the own class is below 0.
         value, slopes = loss(targets - [[-0.8, 0.8]], targets, np.ones(1))
         assert value == pytest.approx(-np.log(0.01))

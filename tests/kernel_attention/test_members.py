@@ -49,9 +49,9 @@ def test_many_rows_are_learned_from_in_patches(monkeypatch):
             return drawn[-1]
 
     monkeypatch.setattr(module, "PatchBatches", Listening)
-    monkeypatch.setattr(module, "_MOST_LEARNED_FROM", 60)
+    monkeypatch.setattr(module, "_MAX_LEARNED_ROWS", 60)
     training, held_out = make_training(), np.arange(40)
-    member = dataclasses.replace(RidgeLearner(), most_at_random=50)
+    member = dataclasses.replace(RidgeLearner(), max_random_rows=50)
     fitted, left_out = fit(member, training, held_out)
     assert len(drawn) == 8
     # Learned from a sample, solved with all.
@@ -63,11 +63,11 @@ def test_many_rows_are_learned_from_in_patches(monkeypatch):
 class TestMoreKeysThanLearnedFrom:
     @pytest.fixture(autouse=True)
     def _few_keys(self, monkeypatch):
-        monkeypatch.setattr(module, "_KEYS", 50)
-        monkeypatch.setattr(module, "_QUERIES", 30)
+        monkeypatch.setattr(module, "_N_KEYS", 50)
+        monkeypatch.setattr(module, "_N_QUERIES", 30)
 
     def test_averages_are_over_some_rows_and_those_held_out(self, monkeypatch):
-        monkeypatch.setattr(module, "_MOST_AVERAGED", 150)
+        monkeypatch.setattr(module, "_MAX_AVERAGED", 150)
         training, held_out = make_training(400), np.arange(0, 400, 4)
         fitted, left_out = fit(AverageLearner(), training, held_out)
         assert 150 <= len(fitted.rows) <= 250

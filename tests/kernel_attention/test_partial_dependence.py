@@ -7,7 +7,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
-from sklearn_attention.kernel_attention import _kernel, _ridge
+from sklearn_attention.kernel_attention import _mixed_rows, _ridge
 
 QUICK = {"n_folds": 2, "max_steps": 2, "random_state": 0}
 
@@ -57,8 +57,8 @@ def test_additive_parts_and_trees_take_part():
 
 
 def test_several_blocks_of_rows(monkeypatch):
-    monkeypatch.setattr(_ridge, "_MOST", 40)
-    monkeypatch.setattr(_kernel, "_MIXED_TILE", 7)
+    monkeypatch.setattr(_ridge, "_MAX_BLOCK_ROWS", 40)
+    monkeypatch.setattr(_mixed_rows, "_MAX_KEYS", 7)
     X, y = make_rows()
     model = KernelAttentionRegressor(**QUICK, boosting=None).fit(
         X, np.column_stack([y, -(y**2)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.kernel_attention._ridge import Partition
+from sklearn_attention.kernel_attention._partition import Partition
 
 
 def make_points(n=500, n_columns=3, seed=0):
@@ -11,7 +11,7 @@ def make_points(n=500, n_columns=3, seed=0):
 
 
 def learn(points, most=40, overlap=0.1):
-    return Partition.learn(points, most=most, overlap=overlap, rng=np.random.default_rng(0))
+    return Partition.learn(points, max_rows=most, overlap=overlap, rng=np.random.default_rng(0))
 
 
 def table(partition, points):

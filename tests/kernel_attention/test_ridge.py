@@ -84,7 +84,7 @@ def test_one_block_equals_numpy(rough, linear, monkeypatch):
 class TestSeveralBlocks:
     @pytest.fixture(autouse=True)
     def _small_blocks(self, monkeypatch):
-        monkeypatch.setattr(_ridge, "_MOST", 40)
+        monkeypatch.setattr(_ridge, "_MAX_BLOCK_ROWS", 40)
 
     def make(self, n=200, **options):
         training = make_training(n)
@@ -146,7 +146,7 @@ def smooth_at(training, X, step):
 @pytest.mark.parametrize(("most", "step", "tolerance"), [(3000, 1e-6, 1e-5), (40, 1e-3, 0.02)])
 @pytest.mark.parametrize("formula", ["gaussian", "matern52"])
 def test_slopes_equal_differences(monkeypatch, formula, most, step, tolerance):
-    monkeypatch.setattr(_ridge, "_MOST", most)
+    monkeypatch.setattr(_ridge, "_MAX_BLOCK_ROWS", most)
     training = make_training(120)
     kernel = make_kernel(training, formula, rough=True, linear=True)
     member, _ = fit(kernel, training)
@@ -167,7 +167,7 @@ def test_slopes_equal_differences(monkeypatch, formula, most, step, tolerance):
 
 
 def test_many_rows_are_solved_in_single_precision(monkeypatch):
-    monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
+    monkeypatch.setattr(_ridge, "_MAX_DOUBLE_ROWS", 50)
     training = make_training(200)
     queries = make_training(20, seed=1).X
     for noise, dtype in ((0.3, np.float32), (1e-5, np.float64)):
@@ -175,7 +175,7 @@ def test_many_rows_are_solved_in_single_precision(monkeypatch):
         member, left_out = fit(kernel, training, np.arange(30))
         assert {part.dtype for part in member.coefficients} == {np.dtype(dtype)}
         with monkeypatch.context() as patched:
-            patched.setattr(_ridge, "_FEW_ROWS", 200)
+            patched.setattr(_ridge, "_MAX_DOUBLE_ROWS", 200)
             double, left_double = fit(kernel, training, np.arange(30))
         for found, expected in (
             (member.predict(training, queries), double.predict(training, queries)),
@@ -187,7 +187,7 @@ def test_many_rows_are_solved_in_single_precision(monkeypatch):
 
 
 def test_predictions_of_single_precision_depend_on_other_queries_by_rounding_only(monkeypatch):
-    monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
+    monkeypatch.setattr(_ridge, "_MAX_DOUBLE_ROWS", 50)
     training, queries = make_training(400), make_training(60, seed=1).X
     member, _ = fit(make_kernel(training, noise=0.01), training)
     assert member.coefficients[0].dtype == np.float32
@@ -200,7 +200,7 @@ class TestBlocksOfLevels:
     """Rows of a level are in one block where the category matters as much as all else."""
 
     def fit(self, monkeypatch, *, steepness, largest=5, n_levels=80, most=200, ordered=False):
-        monkeypatch.setattr(_ridge, "_MOST", most)
+        monkeypatch.setattr(_ridge, "_MAX_BLOCK_ROWS", most)
         rng = np.random.default_rng(0)
         codes = np.append(np.tile(np.arange(n_levels), 5), np.full(largest - 5, 3))
         codes = np.sort(codes) if ordered else rng.permutation(codes)
@@ -241,7 +241,7 @@ class TestBlocksOfLevels:
 
 
 def test_no_row_is_twice_in_a_block_of_equal_rows(monkeypatch):
-    monkeypatch.setattr(_ridge, "_MOST", 40)
+    monkeypatch.setattr(_ridge, "_MAX_BLOCK_ROWS", 40)
     training = make_training(200, X=np.ones((200, 3)))
     member, _ = fit(make_kernel(training), training, [3, 150])
     (rows,) = [rows for rows in member.rows if len(rows)]
@@ -252,9 +252,9 @@ def test_sums_of_few_keys_are_kept_and_those_of_many_are_not(monkeypatch):
     training, queries = make_training(), np.random.default_rng(1).normal(size=(5, 3))
     member, _ = fit(make_kernel(training), training)
     first = member.predict(training, queries)
-    assert list(member._kept) == [0]
+    assert list(member._kernel_sums) == [0]
     np.testing.assert_array_equal(member.predict(training, queries), first)
-    monkeypatch.setattr(_ridge, "_MOST_KEPT", 90)
+    monkeypatch.setattr(_ridge, "_MAX_CACHED", 90)
     member, _ = fit(make_kernel(training), training)
     np.testing.assert_array_equal(member.predict(training, queries), first)
-    assert not member._kept
+    assert not member._kernel_sums
