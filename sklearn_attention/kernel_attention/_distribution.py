@@ -83,10 +83,11 @@ class HeldOutRows:
             return self._deviations(queries)
 
     def _factorise(self, weights):
-        """Factorise K + sigma^2 W^-1 of up to 500 rows, and compute `deviations` of all rows.
+        """Condition a Gaussian process on up to 500 rows; set `deviations` of all rows.
 
-        `weights` (n,) are the rows' weights, the diagonal of W. If the matrix is not positive
-        definite even with much noise, all deviations stay 1.
+        It factorises K + sigma^2 W^-1 of the rows that the process is conditioned on; their
+        `weights` are the diagonal of W. If the matrix is not positive definite even with 100
+        times its mean diagonal added, all deviations stay 1.
         """
         n = len(weights)
         conditioned = evenly_spread(np.arange(n), _MAX_COMPARED)

@@ -259,13 +259,18 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
         return values, encode_levels(pd.Series(values, name=name), levels, is_ordered)
 
     def _mean_scores(self, rows, background, masks):
-        """Average scores of mixed rows over the background, see `FeatureEffectsMixin`."""
-        # Predictions of numbers are linear in those of the members, which may therefore be
-        # averaged first. Log-odds of classes are not.
+        """Average the scores of mixed rows over the background, (n_masks, n_rows, n_scores).
+
+        A mixed row has the features of a mask from one of `rows`, and all others from a row of
+        the table `background`; see `FeatureEffectsMixin`.
+        """
+        # Predictions (n_masks, n_rows, n_background, n_outputs) are linear in those of the
+        # members if targets are numbers, so that the mean over the background may be taken
+        # first, and their third axis has length 1. Log-odds of classes are not linear.
         is_linear = not is_classifier(self)
         predictions = self._fitted.predict_mixed(rows, background, masks, mean=is_linear)
         if not any(self.boosters_):
-            return self._average_scores(None, predictions)
+            return self._average_scores(mixed=None, member_predictions=predictions)
         # Trees need the mixed rows themselves, which are made for a block of masks at a time.
         n_masks, means = max(1, IN_MEMORY // (len(rows) * background.size)), []
         for block in blocks(len(masks), n_masks):

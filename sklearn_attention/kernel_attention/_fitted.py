@@ -335,7 +335,8 @@ def _first_equal(table):
 def _center_and_scale(values, weights, task, options):
     """Return the mean and standard deviation of values, (n_columns,) each.
 
-    They are 0 and 1 where members learn the values as they are.
+    Targets that are numbers are standardised, and indicators of classes only centred. If the
+    kernel is given (`options.learns` is False), numbers stay as they are.
     """
     center, scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
     if options.learns or not task.scales_targets:

@@ -311,19 +311,19 @@ class RidgeMember:
         return slopes
 
     def _blocks_of_leaves(self, training, X, dtype=np.float64):
-        """Yield blocks of the queries of each leaf, with the leaf's keys.
+        """Yield the queries of each leaf in batches that fit into memory.
 
-        Yields (leaf, keys, positions of the block's queries, their coordinates in all
-        encodings, their weights in the leaf, their points in the partition).
+        Yields (leaf, the leaf's training rows as keys, positions of the batch's queries, their
+        coordinates in all encodings, their weights in the leaf, their points in the partition).
         """
         encoded = training.queries(X)
         for leaf, leaf_queries, weights, points in self._leaves_with_queries(encoded):
             coordinates = training.coordinates(self.rows[leaf], dtype)
             keys = ScaledKeys.from_rows(self.kernel, coordinates)
-            for block in blocks_of_queries(len(leaf_queries), len(self.rows[leaf])):
-                rows = leaf_queries[block]
+            for batch in blocks_of_queries(len(leaf_queries), len(self.rows[leaf])):
+                rows = leaf_queries[batch]
                 queries = encoded.coordinates(rows, dtype)
-                yield leaf, keys, rows, queries, weights[block], points[rows]
+                yield leaf, keys, rows, queries, weights[batch], points[rows]
 
     def _leaves_with_queries(self, encoded):
         """Yield leaves that have queries.
