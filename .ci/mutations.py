@@ -421,7 +421,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_additive_mixture.py",
-        "return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]",
+        "return left_out[:, :n_outputs] + smoothed_hat[:, None] * self._loo_residuals[rows]",
         "return left_out[:, :n_outputs]",
         "residuals as if the row that is left out were there",
     ),

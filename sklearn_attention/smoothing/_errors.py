@@ -149,7 +149,7 @@ class Errors:
     def variance_terms(self, X, hat_weights):
         """Return the terms u², v and 1 + b² of the expected size at queries."""
         target = self._target_variance(X)
-        fit = self.noise.of_sums(hat_weights)
+        fit = self.noise.variances_of_sums(hat_weights)
         return target, fit, 1 + self._model_error_sizes(X, hat_weights) ** 2
 
     def _target_variance(self, X):
@@ -210,7 +210,9 @@ class Errors:
                 nearest = other_rows[(differences**2).sum(axis=1).argmin()]
                 hat_weights[position] = 0.0
                 hat_weights[position, nearest] = 1.0
-            variances = np.where(is_predicted[:, None], noise.of_sums(hat_weights), 1.0)
+            variances = np.where(
+                is_predicted[:, None], noise.variances_of_sums(hat_weights), 1.0
+            )
             distances = row_distances(scaled_rows[predicted], scaled_rows, hat_weights)
             of_blocks.append(np.column_stack([*distances, variances]))
         of_sample = np.concatenate(of_blocks)
@@ -267,7 +269,7 @@ class Errors:
     @cached_property
     def band_errors(self):
         """Errors of the smoother of less bias that bands are around, in the same noise."""
-        errors = Errors(self.smoother.less_biased)
+        errors = Errors(self.smoother.band_smoother)
         errors.noise = self.noise  # about the curve that predicts best
         return errors
 
