@@ -351,9 +351,8 @@ def best_mixing_weight(stage_residuals, joint_residuals, weights):
     weights : ndarray of shape (n_rows,)
         Weights of the rows.
     """
-    is_known = np.isfinite(stage_residuals).all(axis=1) & np.isfinite(joint_residuals).all(
-        axis=1
-    )
+    is_known = np.isfinite(stage_residuals).all(axis=1)
+    is_known &= np.isfinite(joint_residuals).all(axis=1)
     if not is_known.any():
         return 0.0
     # A row counts only if neither residual is above `_MAX_MEDIANS` medians, since a few huge

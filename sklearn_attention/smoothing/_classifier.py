@@ -149,7 +149,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
 
         `classes` are all classes that may occur later, None for those in `y`.
         """
-        # `read_labels` returns an array, whose length `_learn_rows` compares with that of X, and
+        # `read_labels` returns an array, whose length `_learn_rows` compares with that of X.
         # `check_labels` refuses targets that are no classes.
         X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)

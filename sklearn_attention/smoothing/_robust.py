@@ -18,7 +18,7 @@ import numpy as np
 from .._partitions import weights_or_ones
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..kernels._product_kernel import mixed_kernel
-from ._errors import widened
+from ._errors import widen_windows
 from ._fitted_smoother import FittedSmoother, single_member, weighed
 
 # The factor c: residuals of at least this many local scales have weight 0. Averages of normal
@@ -103,8 +103,8 @@ def with_mean_weight_1(rows):
 class _LocalScales:
     """Local scales of residuals of the training rows, in windows around each row.
 
-    The windows are those of a rule of thumb, which depends on no target, widened until they
-    have enough rows.
+    The windows are those of a rule of thumb, which depends on no target, widened until
+    they have enough rows.
     """
 
     def __init__(self, rows, kernel):
@@ -115,7 +115,7 @@ class _LocalScales:
         smoother.need_positive_weights("robust=True")
         self.row_weights = smoother.row_weights
         n_rows = np.count_nonzero(self.row_weights)
-        wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
+        wide = widen_windows(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
         max_target = np.abs(smoother.values_2d).max(axis=0)
         # Smallest scale of each output, (n_outputs,), by which residuals may be divided.
         self.min_scale = _ROUNDING * max_target + np.finfo(float).tiny
