@@ -261,9 +261,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         if self._smoother.empty == "nan":
             first_output = probabilities[0]
             positions = np.arange(len(first_output))
-            rows_without_class = reduce_rows(
-                _positions_of_nan, np.append, first_output, positions
-            )
+            rows_without_class = reduce_rows(_nan_positions, np.append, first_output, positions)
         if len(rows_without_class):
             raise ValueError(
                 f"empty='nan' leaves {len(rows_without_class)} rows of X without a class "
@@ -279,7 +277,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         return kernel
 
 
-def _positions_of_nan(probabilities, positions):
+def _nan_positions(probabilities, positions):
     """Return those of the positions (n,) whose probabilities (n, n_classes) are NaN."""
     return positions[np.isnan(probabilities).any(axis=1)]
 

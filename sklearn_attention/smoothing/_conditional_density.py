@@ -370,11 +370,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         probability, n_thresholds = np.empty(thresholds.shape), thresholds.shape[1]
         for mixture, rows, weights in self._weighted_mixtures(X, n_thresholds):
             # Every threshold becomes a row, with the weights and the center of its query.
-            below = mixture.cdf(
-                thresholds[rows].reshape(-1, 1),
-                weights.repeat(n_thresholds, axis=0),
-                centers[rows].repeat(n_thresholds),
-            )
+            row_weights = weights.repeat(n_thresholds, axis=0)
+            row_centers = centers[rows].repeat(n_thresholds)
+            below = mixture.cdf(thresholds[rows].reshape(-1, 1), row_weights, row_centers)
             probability[rows] = below.reshape(-1, n_thresholds)
         return probability
 
@@ -523,14 +521,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             """Report bandwidths of features and target; return True if a callback ends it."""
             nonlocal has_ended
             of_features, of_target = bandwidths[:-1], float(bandwidths[-1])
-            has_ended = bool(
-                report.done(
-                    "bandwidth",
-                    kernel_=mixed_kernel(kernel, self._compared, of_features),
-                    bandwidth_=of_features,
-                    target_bandwidth_=of_target,
-                )
-            )
+            kernel_ = mixed_kernel(kernel, self._compared, of_features)
+            attributes = {"bandwidth_": of_features, "target_bandwidth_": of_target}
+            has_ended = bool(report.done("bandwidth", kernel_=kernel_, **attributes))
             return has_ended
 
         # 4. All bandwidths that are left are searched together. The last column of what a
@@ -579,12 +572,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """The smoother that averages the keys of mixtures by their features."""
         # `_kept` has the parameter `empty` of the fit.
         return FittedSmoother(
-            self.keys_,
-            self._mixture_values,
-            self.key_weights_,
-            self.kernel_,
-            self._compared,
-            single_member(degree=0, bandwidth=self.bandwidth_),
+            keys=self.keys_,
+            values=self._mixture_values,
+            key_weights=self.key_weights_,
+            kernel=self.kernel_,
+            columns=self._compared,
+            member_fields=single_member(degree=0, bandwidth=self.bandwidth_),
             n_neighbors=None,
             algorithm="auto",
             **self._kept,
@@ -594,12 +587,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _line(self):
         """The local linear regression of the targets, around which mixtures are centred."""
         return FittedSmoother(
-            self.keys_,
-            self.values_,
-            self.key_weights_,
-            self.line_kernel_,
-            self._compared,
-            single_member(degree=1, bandwidth=self.line_bandwidth_),
+            keys=self.keys_,
+            values=self.values_,
+            key_weights=self.key_weights_,
+            kernel=self.line_kernel_,
+            columns=self._compared,
+            member_fields=single_member(degree=1, bandwidth=self.line_bandwidth_),
             n_neighbors=None,
             empty="nearest",
             algorithm="auto",
@@ -680,7 +673,9 @@ class _DensityLevelEffects(LevelEffects):
             line = self._line.take(remaining).predict(queries) if self._line else 0.0
             mean = self._averages.take(remaining).predict(queries)
             errors.append(self._values[group] - line - mean)
-        # The standard deviations of the density take the place of leave-one-out residuals.
+        # The standard deviations of the density take the place of leave-one-out residuals:
+        # those of the keys around a query, and of the kernel. The unit keeps squares from
+        # overflowing.
         queries = with_new_levels(self._keys[rows], category)
         unit = replace_zeros(np.abs(self._averages.values).max())
         values = self._averages.values / unit

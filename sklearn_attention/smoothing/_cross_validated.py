@@ -76,9 +76,7 @@ class _CrossValidated(SmootherRegressor):
             task_fields = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns}
             task_fields |= degree
             smoother = rows.replace(**task_fields)
-            task_criteria = _criteria_at(
-                bandwidths, self.criterion, smoother, targets, units.size
-            )
+            task_criteria = _criteria_at(bandwidths, self.criterion, smoother, targets, units)
             for h in bandwidths:
                 params.append({"kernel": name, "bandwidth": h} | degree)
                 fields.append(task_fields | {"bandwidth": np.full(rows.keys.shape[1], h)})
@@ -302,7 +300,7 @@ def _candidates(name, values):
     return list(values)
 
 
-def _criteria_at(bandwidths, criterion, smoother, targets, size):
+def _criteria_at(bandwidths, criterion, smoother, targets, units):
     """Evaluate a criterion of leave-one-out predictions at bandwidths, (n_bandwidths,).
 
     Parameters
@@ -314,9 +312,10 @@ def _criteria_at(bandwidths, criterion, smoother, targets, size):
     smoother : FittedSmoother
         The rows, a kernel and a degree.
     targets : ndarray of shape (n_rows, n_outputs)
-        Values of the rows, in units of their standard deviations.
-    size : float
-        The size of the targets in these units, relative to which errors are rounding.
+        Values of the rows, in the units.
+    units : Units
+        The standard deviations of the targets, and their size in these units, relative to
+        which errors are rounding.
     """
     table = np.stack([np.full(smoother.keys.shape[1], h) for h in bandwidths])
     factors = table[:, :1] / table[0, :1]
@@ -327,5 +326,5 @@ def _criteria_at(bandwidths, criterion, smoother, targets, size):
     for bandwidth, multiples in groups:
         leave_one_out = smoother.replace(bandwidth=bandwidth).leave_one_out(targets)
         scores = leave_one_out.scores(multiples)
-        criteria.extend(evaluate_criterion(criterion, scores, smoother.n_rows, size))
+        criteria.extend(evaluate_criterion(criterion, scores, smoother.n_rows, units.size))
     return np.array(criteria)

@@ -133,9 +133,8 @@ class Errors:
         """Noise of the rows, in units of a row of mean weight; autocorrelated with a gap."""
         weights = self.given_row_weights
         present = weights > 0
-        variances = np.where(
-            present, weights[present].mean() / np.where(present, weights, 1), 1
-        )
+        mean_weight = weights[present].mean()
+        variances = np.where(present, mean_weight / np.where(present, weights, 1), 1)
         if not self.settings.gap:
             return Noise(variances)
         # An autoregression is fitted to the residuals of each output, in units of their local
@@ -244,9 +243,8 @@ class Errors:
                 nearest = other_rows[(differences**2).sum(axis=1).argmin()]
                 hat_weights[position] = 0.0
                 hat_weights[position, nearest] = 1.0
-            variances = np.where(
-                is_predicted[:, None], noise.variances_of_sums(hat_weights), 1.0
-            )
+            variances = noise.variances_of_sums(hat_weights)
+            variances = np.where(is_predicted[:, None], variances, 1.0)
             distances = row_distances(scaled_rows[predicted], scaled_rows, hat_weights)
             results_of_blocks.append(np.column_stack([*distances, variances]))
         # Three columns are the distances, and one for each output the variances v.

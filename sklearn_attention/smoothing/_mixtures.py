@@ -379,7 +379,7 @@ class KernelMixture:
                 divisors = np.append(smoother.divisors, divisors)
                 keys = np.hstack([smoother.keys, keys])
                 queries = [np.hstack([features, image]) for image in images]
-            left_out = None
+            left_out = False
             if leave_one_out:
                 # The position in the group of the key that each query leaves out, -1 for none.
                 left_out = np.full(len(self.keys), -1)
@@ -486,6 +486,7 @@ class KernelMixture:
         for j in columns.numeric:
 
             def mass_below(z, bandwidth=self.bandwidth[j] * factors, key=keys[:, j]):
+                # The mass of the kernel of each key below numbers z (n,), (n, n_keys).
                 with np.errstate(over="ignore"):
                     return self.distribution.cdf(((z - centers)[:, None] - key) / bandwidth)
 
@@ -494,11 +495,11 @@ class KernelMixture:
                 continue
             # The mass between the lower bound and the query, and between their mirror images.
             distance = self.distribution.support * self.bandwidth[j] * factors.max()
-            ends = Z[:, [j]], bounds[[j], :1]
-            images = zip(*(reflections(z, bounds[[j]], distance) for z in ends), strict=True)
+            query_images = reflections(Z[:, [j]], bounds[[j]], distance)
+            lower_images = reflections(bounds[[j], :1], bounds[[j]], distance)
             masses = masses * sum(
                 np.abs(mass_below(image[:, 0]) - mass_below(lower[:, 0]))
-                for image, lower in images
+                for image, lower in zip(query_images, lower_images, strict=True)
             )
         for j, kernels in self.level_kernels.items():
             below = kernels.cumsum(axis=0) if columns.kinds[j] == "ordered" else kernels
@@ -571,21 +572,15 @@ class KernelMixture:
         return rows
 
 
-def _log_kernel_sums(queries, keys, kernel, weights, bandwidth=1.0, left_out=None):
+def _log_kernel_sums(queries, keys, kernel, weights, bandwidth=1.0, leave_one_out=False):
     """Return the logarithm of the weighted sum of kernels with the keys, for each query, (n,).
 
-    `left_out` (n,) is the position of the key that each query leaves out, -1 for none.
+    `leave_one_out` (n,) has the position of the key that each query leaves out, -1 for none.
     """
     # Only the sums of `attend` are used, so the keys have no values to be averaged.
+    options = {"bandwidth": bandwidth, "sample_weight": weights, "empty": "nan"}
     _, log_sums = attend(
-        queries,
-        keys,
-        keys[:, :0],
-        kernel,
-        bandwidth=bandwidth,
-        sample_weight=weights,
-        empty="nan",
-        leave_one_out=False if left_out is None else left_out,
+        queries, keys, keys[:, :0], kernel, leave_one_out=leave_one_out, **options
     )
     return log_sums
 

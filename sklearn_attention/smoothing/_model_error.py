@@ -140,11 +140,9 @@ class ModelError:
         for factor in wider[wider * self._usual_rms < max_distance]:
             residuals = smoother.predict_left_out(positions, factor) - values
             rise = np.nan_to_num(residuals**2 / variances - squares)
-            mean = np.average(rise, axis=0, weights=weights)
-            cell_means = [
-                np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells
-            ]
-            growth = (mean + np.max(cell_means, axis=0)) / 2
+            overall_mean = np.average(rise, axis=0, weights=weights)
+            means = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
+            growth = (overall_mean + np.max(means, axis=0)) / 2
             growth = np.divide(growth, mean_square, where=mean_square > 0, out=0 * mean_square)
             log_factors.append(np.log2(factor))
             # By chance the growth may fall, but errors do not fall with the distance.

@@ -81,9 +81,9 @@ def _fit_in_window(smoother, n_doublings, X, values=None):
     By default there are no values, and only the windows matter. Returns the `LocalFit`, and two
     numbers for each query, (n_queries,), from which `Windows.adequacy` computes the adequacy:
 
-    * the weight of the window, an effective number of rows; * the inverse leverage of a row at
-    the query in a fit to the design points, 0 if all keys are
-      distinct.
+    * the weight of the window, an effective number of rows;
+    * the inverse leverage of a row at the query in a fit to the design points, 0 if all keys
+      are distinct.
     """
     doubled = smoother.doubled(n_doublings) if n_doublings else smoother
     fit = _fit(doubled, X, smoother.keys[:, :0] if values is None else values)
@@ -146,8 +146,9 @@ def local_rows(smoother, X, more=0, *, without_each=False):
         groups = [(windows.adequacy(weight, inverse_leverage), *with_all_keys)]
         if not without_each:
             return groups
-        # The inverse leverage without the design point of each key is computed as that with all
-        # points, from weight and distance without the point.
+        # Without the design point of a key, the inverse leverage is W / (1 + D), with the
+        # weight W of the other points in the window, and the squared distance D of the query
+        # from them.
         without_point = np.zeros((1, 1))
         if points is not None:
             _, point_weight, _ = _fit_in_window(points, n_doublings, queries)
@@ -155,12 +156,9 @@ def local_rows(smoother, X, more=0, *, without_each=False):
             without_point = point_weight[:, None] * (1 - at_points.weights)
             without_point = without_point / (1 + at_points.left_out_distance)
             without_point = without_point[:, windows.point_of_rows]
-        adequacy = windows.adequacy_without(
-            slice(None),
-            weight=weight[:, None] * (1 - hat.weights),
-            inverse_leverage=inverse_leverage[:, None],
-            without_point=without_point,
-        )
+        weight_without = weight[:, None] * (1 - hat.weights)
+        measures = weight_without, inverse_leverage[:, None], without_point
+        adequacy = windows.adequacy_without(slice(None), *measures)
         return [*groups, (adequacy, left_out)]
 
     with_all_keys, *without_keys = double_windows(evaluate, max_distance)
@@ -174,8 +172,9 @@ def gradient(smoother, X, values):
     Their shape is (n_queries, ..., n_features), with the outputs of the values between.
     """
     form = smoother.radial_form
-    # The slopes of local parabolas differ from derivatives, since weights change with the
-    # query; those of a boxcar do not.
+    # The slopes of local polynomials differ from derivatives, since weights change with the
+    # query; those of a boxcar do not. For parabolas, derivatives have smaller errors, for lines
+    # and cubics slopes: see `SmootherRegressor.predict_gradient`.
     if smoother.degree == 2 and not (form and isinstance(form.kernel, Boxcar)):
         return _differences(smoother, X, values)
     if smoother.degree:

@@ -1,4 +1,9 @@
-"""Base class of the regressors: predictions, and statistics of the fit."""
+"""Base class of the regressors: predictions, and statistics of the fit.
+
+All of them are computed from the smoother of a fit (`_fitted_smoother`): its keys are the
+training rows, its values their targets. S is the smoother matrix, whose products with the
+targets are the predictions of the training rows.
+"""
 
 import numbers
 import operator
@@ -256,7 +261,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         units = Units.from_values(smoother.values_2d, smoother.key_weights, each_column=True)
         residuals = (smoother.training_predictions.fitted - smoother.values_2d) / units.scale
         squared = np.mean(mean_squares(residuals, smoother.key_weights))
-        scores = Scores(np.nan, squared, self.effective_dof_)
+        scores = Scores(left_out=np.nan, fitted=squared, trace=self.effective_dof_)
         return float(units.restore_criterion(corrected_akaike(scores, smoother.n_rows), "aicc"))
 
 

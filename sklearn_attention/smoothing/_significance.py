@@ -96,7 +96,7 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         statistics.append(statistic)
         # 2. Targets are drawn from the null hypothesis: its predictions, plus its leave-one-out
         # residuals with random signs (in-sample residuals would be smaller than the noise).
-        null = _without(smoother, j).predict_training_rows(smoother)
+        null = _without_effect_of(smoother, j).predict_training_rows(smoother)
         fitted, left_out = (np.ldexp(x, -exponent) for x in (null.fitted, null.left_out))
         residuals = values - left_out
         signs = random_state.choice([-1.0, 1.0], size=(len(values), n_resamples))
@@ -127,7 +127,7 @@ def _residual_ratios(smoother, j):
 
     The shape is (n_outputs,). Rows whose residuals are unknown do not count.
     """
-    smoothers = _without(smoother, j), smoother
+    smoothers = _without_effect_of(smoother, j), smoother
     residuals = np.stack([each.errors.loo_residuals for each in smoothers])
     is_counted = (smoother.row_weights > 0) & np.isfinite(residuals).all(axis=(0, 2))
     # Residuals are in units of the largest target, so that squares do not overflow.
@@ -167,14 +167,14 @@ def _level_differences(smoother, values, j):
     return [smoother.predict(keys, values) - predictions for keys in moved]
 
 
-def _without(smoother, j):
+def _without_effect_of(smoother, j):
     """Return the smoother without the effect of feature j, the null hypothesis."""
     columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
     smoother = smoother.without_terms_of(j)
     if columns.kinds[j] != "numeric":
         # At the highest lambda, all levels of a category count alike.
         return smoother.rescaled(lambda lam: np.where(is_j, columns.highest_lam, lam))
-    # Keys with the same number have the same distance along j.
+    # All keys get the same number in column j, so that their distances along j are 0.
     changes = {"keys": np.where(is_j, 0, smoother.keys)}
     if smoother.is_polynomial and len(columns.numeric) == len(columns.kinds) > 1:
         # Column j leaves the comparison, so that polynomials have no coefficient for it, which

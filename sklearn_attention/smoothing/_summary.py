@@ -123,9 +123,9 @@ def summarize(model, p_values=None):
     # This sum does not depend on the unit of the weights.
     sum_of_squares = n_samples * mean_squares(model.residuals_, weights)
     residual_dof = n_samples - model.effective_dof_
-    variance = np.full_like(sum_of_squares, np.nan)
-    if residual_dof > 0:
-        variance = sum_of_squares / residual_dof
+    # Without degrees of freedom for residuals the variance is unknown, NaN for each output.
+    known = residual_dof > 0
+    variance = sum_of_squares / residual_dof if known else np.nan * sum_of_squares
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,

@@ -409,9 +409,9 @@ def jackknife_intervals(left_out, sizes, scale, coverage):
         Probability of an interval.
     """
     # With predictions m_i(x) without row i, sizes R_i and the scale s(x), the upper end is the
-    # value of m_i(x) + s(x) R_i at this place, from 0, in increasing order. The lower end is
-    # the value of m_i(x) - s(x) R_i at the same place in decreasing order, that is, minus the
-    # value of s(x) R_i - m_i(x) at this place in increasing order.
+    # value of m_i(x) + s(x) R_i at a place (a position from 0) in increasing order. The lower
+    # end is the value of m_i(x) - s(x) R_i at the same place in decreasing order, that is,
+    # minus the value of s(x) R_i - m_i(x) at this place in increasing order.
     place = math.ceil(coverage * (len(sizes) + 1) * (1 - _SLACK)) - 1
     if place >= len(sizes):
         return np.stack([np.full_like(scale, -np.inf), np.full_like(scale, np.inf)], axis=1)
@@ -514,7 +514,7 @@ def _statistics(smoother, X, statistic):
 
 
 def _query_blocks(X, smoother):
-    """Yield slices of the queries: so few that results for all pairs with keys fit in memory."""
+    """Yield slices of the queries, so short that results for all pairs fit in memory."""
     return blocks_of_queries(len(X), smoother.values.size)
 
 
