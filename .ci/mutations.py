@@ -409,8 +409,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_fitted_smoother.py",
-        "x[outside] += a - b",
-        "x[outside] += a - x[outside]",
+        "average[outside] += at_query - at_edge",
+        "average[outside] += at_query - average[outside]",
         "beyond the rows the line's own value",
     ),
     Mutation(

@@ -196,9 +196,8 @@ class AdditiveMixture(FittedSmoother):
         coefficients, dtype = self._coefficients, np.result_type(X.dtype, values.dtype)
         if not is_fitted:
             coefficients = self.stage.coefficients(values.reshape(len(values), -1))
-        from_stage = map_rows(
-            from_terms, X, [(shape, dtype)], self.terms, coefficients, shape, dtype
-        )
+        arguments = self.terms, coefficients, shape, dtype
+        from_stage = map_rows(from_terms, X, [(shape, dtype)], *arguments)
         weighted = [(self.mixing_weight, from_stage)]
         if self.mixing_weight < 1:
             weighted.append((1 - self.mixing_weight, [from_joint(self.joint, X, values)]))
@@ -351,14 +350,13 @@ def best_mixing_weight(stage_residuals, joint_residuals, weights):
     weights : ndarray of shape (n_rows,)
         Weights of the rows.
     """
-    is_known = np.isfinite(stage_residuals).all(axis=1)
-    is_known &= np.isfinite(joint_residuals).all(axis=1)
+    residuals = np.stack([stage_residuals, joint_residuals])
+    is_known = np.isfinite(residuals).all(axis=(0, 2))
     if not is_known.any():
         return 0.0
     # A row counts only if neither residual is above `_MAX_MEDIANS` medians, since a few huge
     # residuals would decide alone.
-    residuals = np.stack([stage_residuals[is_known], joint_residuals[is_known]])
-    sizes = np.abs(residuals).max(axis=2)
+    sizes = np.abs(residuals[:, is_known]).max(axis=2)
     limits = _MAX_MEDIANS * np.median(sizes, axis=1, keepdims=True)
     rows = np.flatnonzero(is_known)[(sizes <= limits).all(axis=0)]
     # The residuals of the mixture are joint - v d with d = joint - stages. The sum of their

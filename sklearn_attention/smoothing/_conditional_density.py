@@ -324,9 +324,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         log_density, centers = np.empty(len(X)), self._centers(X)
         # Queries with a new level have a mixture with a wider kernel of the target.
         for mixture, rows in self._mixtures(X):
-            log_density[rows] = mixture.log_density(
-                y[rows, None], features=X[rows], centers=centers[rows]
-            )
+            log_density[rows] = mixture.log_density(y[rows, None], X[rows], centers[rows])
         return log_density
 
     def score(self, X, y, sample_weight=None) -> float:

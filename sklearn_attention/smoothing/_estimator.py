@@ -287,10 +287,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if check_flag("robust", self.robust):
             need_all_rows("errors of robust=True", rows.X)
             doubts = doubts_of_robustness(rows)
-            weights = robustness(rows, rule, kernel)
-            rows = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
-            settings = replace(smoother.error_settings, robustness=weights)
-            smoother = smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
+            rows, smoother = _weight_robustly(rows, smoother, rule, kernel)
 
         def smoother_at(degree, bandwidth, n_neighbors=None):
             """Return the smoother of one degree at a bandwidth, adaptive with `n_neighbors`."""
@@ -337,7 +334,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return [*choice.warnings, *doubts]
 
     def _rows(self):
-        """Return the training rows as `Rows`, which searches for bandwidths take."""
+        """Return the training rows as `Rows`, which searches for bandwidths take.
+
+        Their options are parameters: `empty` says what is predicted where no row has weight,
+        and leave-one-out also leaves out the `gap` rows before and after each.
+        """
         smoother = self.smoother_
         return Rows(
             X=smoother.keys,
@@ -435,6 +436,17 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         """Return the `Report`, which tells callbacks of each bandwidth that is tried."""
         y = functools.partial(targets_at, self, slice(None))
         return Report(self, X=self.keys_, y=y, metadata={"sample_weight": self.key_weights_})
+
+
+def _weight_robustly(rows, smoother, rule, kernel):
+    """Return the `Rows` and the smoother of the training rows with robust weights.
+
+    The weights are computed at bandwidths that the rule chooses for the kernel.
+    """
+    robust_weights = robustness(rows, rule, kernel)
+    rows = replace(rows, sample_weight=weighed(rows.sample_weight, robust_weights))
+    settings = replace(smoother.error_settings, robustness=robust_weights)
+    return rows, smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
 
 
 def check_first_row(smoother):

@@ -130,7 +130,7 @@ class FittedSmoother:
         return dataclasses.replace(self, **changes)
 
     def with_members(self, members):
-        """Return the smoother of the same rows with other members."""
+        """Return the smoother of the same rows with other members, an iterable of `Member`."""
         changed = self.replace(member_fields=tuple(map(tuple, members)))
         if not self.columns.categorical:
             return changed
@@ -141,8 +141,13 @@ class FittedSmoother:
         return changed.replace(kernel=kernel)
 
     def with_bandwidth(self, bandwidth, **changes):
-        """Return the smoother with one member, of the same degree at another bandwidth."""
-        return self.with_members([Member(self.degree, bandwidth, 1.0)]).replace(**changes)
+        """Return the smoother with one member, of the same degree at another bandwidth.
+
+        `changes` are other values of further fields.
+        """
+        return self.with_members([Member(self.degree, bandwidth, weight=1.0)]).replace(
+            **changes
+        )
 
     def rescaled(self, change):
         """Return the smoother in which each member has the bandwidth ``change(bandwidth)``."""
@@ -209,15 +214,18 @@ class FittedSmoother:
             if weight
         )
         # If queries are in partitions, it is not known which are outside: all are corrected.
+        line = self.extrapolating_line
         if outside is None:
-            at_query = evaluate(self.extrapolating_line, X, all_inside)
-            at_edge = evaluate(self.extrapolating_line, edge, is_inside)
-            return [x + a - b for x, a, b in zip(averages, at_query, at_edge, strict=True)]
+            line_at_query = evaluate(line, X, all_inside)
+            line_at_edge = evaluate(line, edge, is_inside)
+            triples = zip(averages, line_at_query, line_at_edge, strict=True)
+            return [average + at_query - at_edge for average, at_query, at_edge in triples]
         if len(outside):
-            at_query = evaluate(self.extrapolating_line, X[outside], all_inside[outside])
-            at_edge = evaluate(self.extrapolating_line, edge[outside], is_inside[outside])
-            for x, a, b in zip(averages, at_query, at_edge, strict=True):
-                x[outside] += a - b
+            line_at_query = evaluate(line, X[outside], all_inside[outside])
+            line_at_edge = evaluate(line, edge[outside], is_inside[outside])
+            triples = zip(averages, line_at_query, line_at_edge, strict=True)
+            for average, at_query, at_edge in triples:
+                average[outside] += at_query - at_edge
         return averages
 
     def take(self, rows):
@@ -272,7 +280,8 @@ class FittedSmoother:
     @property
     def widens(self):
         """True if windows that do not determine the polynomial are doubled."""
-        # Doubling needs a bandwidth, with which the weights of all keys grow.
+        # Windows are doubled by their bandwidth. Adaptive ones always have enough keys, and a
+        # window only grows with the bandwidth if the kernel falls with the distance.
         is_fixed = (
             self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
         )
@@ -426,7 +435,7 @@ class FittedSmoother:
         These are averages (degree 0) whatever the degree of the smoother. `scale` (n_queries,)
         multiplies the bandwidth; by default it is that of the smoother.
         """
-        averages, _ = self.smooth(0, X, values, scale)
+        averages, _ = self.smooth(degree=0, X=X, values=values, scale=scale)
         return averages
 
     def smooth(self, degree, X, values, scale=None):

@@ -578,10 +578,8 @@ def _log_kernel_sums(queries, keys, kernel, weights, bandwidth=1.0, leave_one_ou
     `leave_one_out` (n,) has the position of the key that each query leaves out, -1 for none.
     """
     # Only the sums of `attend` are used, so the keys have no values to be averaged.
-    options = {"bandwidth": bandwidth, "sample_weight": weights, "empty": "nan"}
-    _, log_sums = attend(
-        queries, keys, keys[:, :0], kernel, leave_one_out=leave_one_out, **options
-    )
+    options = {"bandwidth": bandwidth, "sample_weight": weights, "leave_one_out": leave_one_out}
+    _, log_sums = attend(queries, keys, keys[:, :0], kernel, empty="nan", **options)
     return log_sums
 
 

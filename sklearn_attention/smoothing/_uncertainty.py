@@ -147,9 +147,8 @@ class UncertaintyMixin:
         for rows in _query_blocks(X, smoother):
             _, hat_weights, left_out = smoother.left_out(X[rows])
             scale = size_factors[rows] * errors.expected_size(X[rows], hat_weights)
-            interval_blocks.append(
-                jackknife_intervals(left_out[:, present], sizes, scale, coverage)
-            )
+            block = jackknife_intervals(left_out[:, present], sizes, scale, coverage)
+            interval_blocks.append(block)
         # 3. They are wider at levels that did not occur in training, around the predictions.
         intervals = np.concatenate(interval_blocks)
         centers = smoother.predict(X).reshape(len(X), -1)
@@ -463,9 +462,8 @@ def _cdf_at_new_levels(smoother, X, thresholds):
     quantiles = _quantiles(smoother, X, _PROBABILITIES)
     probabilities = np.empty((*thresholds.shape, quantiles.shape[2]))
     for query, output in np.ndindex(len(X), quantiles.shape[2]):
-        probabilities[query, :, output] = np.interp(
-            thresholds[query], quantiles[query, :, output], _PROBABILITIES, left=0, right=1
-        )
+        points = quantiles[query, :, output], _PROBABILITIES
+        probabilities[query, :, output] = np.interp(thresholds[query], *points, left=0, right=1)
     return probabilities
 
 
