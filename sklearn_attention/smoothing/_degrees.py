@@ -155,7 +155,8 @@ def averaged(smoothers, rows):
 def _corrected_akaike(smoothers, rows):
     """Compute the corrected Akaike criterion of each smoother.
 
-    Returns the criteria (n_smoothers,) and the number of rows that are predicted for them.
+    `rows` are the `Rows` that bandwidths were chosen for. Returns the criteria (n_smoothers,)
+    and the number of rows that are predicted for them.
     """
     # 1. Rows in partitions are represented by a sample, whose bandwidths are wider, as fewer
     # rows need them.

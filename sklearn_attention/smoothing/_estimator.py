@@ -311,19 +311,16 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
             searched = searched.with_options(random_state=seed, precision=precision)
-        terms = None
-        if self._has_additive_stage(rows, rule, kernel, len(degrees)):
-            terms = self._learn_terms(rows)
+        has_stage = self._has_additive_stage(rows, rule, kernel, len(degrees))
+        terms = self._learn_terms(rows) if has_stage else None
         if self.structure == "additive":
-            # The joint smoother only averages errors, at a rule of thumb. This takes the sum of
-            # the weights for the number of rows.
+            # A rule of thumb takes the sum of the weights for the number of rows.
             degrees, searched = degrees[:1], with_mean_weight_1(searched)
         # 3. Bandwidths are chosen for each degree.
         search = functools.partial(choose_members, degrees, rule, kernel, smoother_at, report)
         choice, self.smoother_, ended = search(searched)
         vars(self).update(choice.attributes)
-        # 4. The joint smoother is mixed with an additive stage, and with a second smoother that
-        # is searched for the residuals of this stage.
+        # 4. The joint smoother is mixed with an additive stage and a smoother of its residuals.
         if terms is not None and not ended:
             mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
             if self.structure == "auto":

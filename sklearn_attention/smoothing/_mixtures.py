@@ -230,7 +230,7 @@ class KernelMixture:
         return Background(query_centers, scales, self.columns, self.scale.bounds)
 
     def take(self, rows):
-        """Return the mixture of a selection of the rows, at the same bandwidths."""
+        """Return the mixture of some of the keys, positions or a mask."""
         names = "keys", "weights", "local_factors"
         fields = ((name, getattr(self, name)) for name in names)
         return replace(self, **{name: None if x is None else x[rows] for name, x in fields})
@@ -238,8 +238,8 @@ class KernelMixture:
     def subsample(self, max_rows, random_state):
         """Return the mixture of a sample of at most `max_rows` keys.
 
-        The best bandwidth is wider for fewer rows, so the bandwidths are widened at the best
-        rate.
+        For fewer rows the best bandwidth is wider; the bandwidths are multiplied by the
+        theoretical factor.
         """
         n_rows = len(self.keys)
         if n_rows <= max_rows:
@@ -258,7 +258,7 @@ class KernelMixture:
         weights = np.isfinite(log_density) * (1.0 if self.weights is None else self.weights)
         log_density = np.where(weights == 0, 0.0, log_density)
         logs = sensitivity * (np.average(log_density, weights=weights) - log_density)
-        # Factors are rounded in octaves, the logarithms to base 2.
+        # Factors are rounded to fractions of an octave, a factor of 2, so that many are equal.
         logs /= np.log(2)
         steps = np.where(np.abs(logs) < _FINE_OCTAVES, _STEPS_PER_OCTAVE, 1)
         return np.exp2(np.round(logs * steps) / steps)
@@ -274,6 +274,7 @@ class KernelMixture:
         rows, is_inside = self.scale.clip(rows)
         # A level that did not occur in training has the code -1, and the density 0.
         is_inside &= (rows[:, self.columns.categorical] >= 0).all(axis=1)
+        # Centers are subtracted from the rows, which is the same as adding them to the keys.
         centers_of_rows = np.reshape(centers, (-1, 1))
         images = [z - centers_of_rows for z in self._images(self.scale.apply(rows))]
         if features is None:

@@ -52,8 +52,9 @@ class Noise:
             if coefficients is None:
                 standard = random_state.standard_normal((n, n_draws))
             else:
-                # The series begins earlier than the rows, so that its variance is stationary.
-                # This is the sum of the squared effects of a shock.
+                # The series begins earlier than the rows, so that its variance is stationary:
+                # the sum of the squared effects of a shock. It is divided by the root of this
+                # sum.
                 shocks = random_state.standard_normal((_MEMORY + n, n_draws))
                 series = lfilter([1.0], np.append(1.0, -coefficients), shocks, axis=0)
                 standard = series[_MEMORY:] / np.linalg.norm(_impulse_response(coefficients))
