@@ -409,8 +409,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_fitted_smoother.py",
-        "x[outside] += a - b",
-        "x[outside] += a - x[outside]",
+        "average[outside] += at_query - at_edge",
+        "average[outside] += at_query - average[outside]",
         "beyond the rows the line's own value",
     ),
     Mutation(
@@ -421,7 +421,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_additive_mixture.py",
-        "return left_out[:, :n_outputs] + second_of_hat[:, None] * self._loo_residuals[rows]",
+        "return left_out[:, :n_outputs] + smoothed_hat[:, None] * self._loo_residuals[rows]",
         "return left_out[:, :n_outputs]",
         "residuals as if the row that is left out were there",
     ),

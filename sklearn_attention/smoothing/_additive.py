@@ -1,9 +1,13 @@
 r"""The additive stage of a smoother: a ridge regression on functions of single features.
 
-With the columns Z of :class:`AdditiveTerms` at the rows, their weights W and the penalties P,
-the coefficients for values y are :math:`(Z'WZ + P)^{-1} Z'Wy`. The ridge keeps r directions of
-the columns, a matrix T of shape (n_columns, r) with :math:`TT' = (Z'WZ + P)^{-1}` along them.
-With :math:`Q = ZT`, the hat matrix of the stage is :math:`A = QQ'W`.
+The keys are the training rows, the values y their targets. :class:`AdditiveTerms` have a column
+Z for each function: for every number a line and some curves, and for every level of a category
+an indicator. With the weights W of the keys and the penalties P, the coefficients of the
+columns are :math:`(Z'WZ + P)^{-1} Z'Wy`.
+
+The ridge keeps r directions, linear combinations of the columns: a matrix T of shape
+(n_columns, r) with :math:`TT' = (Z'WZ + P)^{-1}` along them. With :math:`Q = ZT`, the values of
+these combinations at the keys, the hat matrix of the stage is :math:`A = QQ'W`.
 """
 
 import dataclasses
@@ -17,10 +21,11 @@ from .._blocks import IN_MEMORY, blocks_of_queries
 from .._column_stats import column_stats, mean_squares, positive_std, std_above_rounding
 from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
 
-# Maximum number of curves of one number, and of columns of all numbers together. The levels of
-# categories may have as many columns in addition.
+# Maximum number of curves of one numeric feature, and of columns of all numeric features
+# together. The levels of categories may have as many columns in addition.
 _MAX_FUNCTIONS, _MAX_COLUMNS = 20, 240
-# A direction of the columns is rounding if the ridge keeps a smaller fraction of it.
+# A direction is rounding if its eigenvalue, the fraction of it that the ridge keeps, is
+# smaller.
 _MIN_RETAINED = 1e-13
 
 
@@ -39,7 +44,9 @@ class AdditiveTerms:
     levels: Any  # position of the feature, and code, of each level, (n_levels, 2)
     penalties: Any  # penalty of each column, 0 for the constant, (n_columns,)
     n_features: int  # of the rows, with those that do not vary
-    weight_unit: float  # mean weight of the rows, by which weights are divided
+    # Mean weight of the rows, by which weights are divided: the penalties do not depend on the
+    # unit of the weights.
+    weight_unit: float
 
     @property
     def feature(self):
@@ -67,9 +74,10 @@ class AdditiveTerms:
         return np.hstack([constant, *splines, has_level])
 
     def slopes(self, X, coefficients):
-        """Return derivatives of the columns' sum with coefficients (n_columns, n_outputs).
+        """Return derivatives of the sum of the columns at rows X, (n, n_outputs, n_features).
 
-        Their shape is (n, n_outputs, n_features); they are 0 along categories.
+        `coefficients` (n_columns, n_outputs) multiply the columns in the sum. Derivatives along
+        categories are 0.
         """
         slopes = np.zeros((len(X), coefficients.shape[1], self.n_features))
         for j, (spline, x) in zip(self.numeric, self._numbers(X), strict=True):
@@ -78,7 +86,7 @@ class AdditiveTerms:
         return slopes
 
     def without(self, feature):
-        """Return the terms without those of the feature at a position."""
+        """Return the terms without the columns of the feature at a position."""
         is_other = np.asarray(self.numeric) != feature
         pairs = zip(self.splines, is_other, strict=True)
         return dataclasses.replace(
@@ -90,21 +98,22 @@ class AdditiveTerms:
         )
 
     def _numbers(self, X):
-        """Pair the spline of each number with the numbers of the rows."""
+        """Pair the spline of each numeric feature with its values (n,) in the rows X."""
         return zip(self.splines, X[:, self.numeric].T.astype(np.float64), strict=True)
 
 
-def learn_terms(keys, table, columns, weights):
+def learn_terms(keys, values, columns, weights):
     """Learn additive terms from rows, and the penalties of their ridge regression by REML.
 
-    Returns None if nothing varies, or if there would be too many columns.
+    REML is restricted maximum likelihood. Returns None if nothing varies, or if there would be
+    too many columns.
 
     Parameters
     ----------
     keys : ndarray of shape (n_rows, n_features)
         The rows.
-    table : ndarray of shape (n_rows, n_outputs)
-        Their values.
+    values : ndarray of shape (n_rows, n_outputs)
+        Their targets.
     columns : Columns
         Which features are numbers, and which are categories.
     weights : ndarray of shape (n_rows,)
@@ -112,20 +121,21 @@ def learn_terms(keys, table, columns, weights):
     """
     present = weights > 0
     weight_unit = float(weights[present].mean())
-    X, y, weights = keys[present], table[present], weights[present] / weight_unit
+    X, y, weights = keys[present], values[present], weights[present] / weight_unit
     feature_varies = X.min(axis=0) < X.max(axis=0)
     numeric = [j for j in columns.numeric if feature_varies[j]]
     categorical = [j for j in columns.categorical if feature_varies[j]]
     levels = [(j, code) for j in categorical for code in np.unique(X[:, j])]
-    n_functions = min(_MAX_COLUMNS, len(X) // 2) // max(1, len(numeric))
-    n_functions = int(np.clip(n_functions, 2, _MAX_FUNCTIONS))
-    n_columns = len(numeric) * (1 + n_functions) + len(levels)
+    # Numeric features share the curves. All curves together are at most half as many as rows.
+    n_curves = min(_MAX_COLUMNS, len(X) // 2) // max(1, len(numeric))
+    n_curves = int(np.clip(n_curves, 2, _MAX_FUNCTIONS))
+    n_columns = len(numeric) * (1 + n_curves) + len(levels)
     output_stats = column_stats(y, weights)
-    varies = std_above_rounding(output_stats) > 0
+    output_varies = std_above_rounding(output_stats) > 0
     fits_in_memory = n_columns < 2 * _MAX_COLUMNS and len(X) * n_columns < IN_MEMORY
-    if not (fits_in_memory and n_columns and varies.any()):
+    if not (fits_in_memory and n_columns and output_varies.any()):
         return None
-    splines = [SplineColumns.learn(x, n_functions) for x in X[:, numeric].T.astype(np.float64)]
+    splines = [SplineColumns.learn(x, n_curves) for x in X[:, numeric].T.astype(np.float64)]
     terms = AdditiveTerms(
         numeric=np.array(numeric, dtype=np.intp),
         splines=splines,
@@ -136,13 +146,16 @@ def learn_terms(keys, table, columns, weights):
     )
     # The penalties do not depend on the units of the outputs, which are standardised.
     std = positive_std(output_stats)
-    y = (y / std - output_stats.mean / std)[:, varies]
-    equations = _normal_equations(terms, X, y, weights)
+    standardized = (y / std - output_stats.mean / std)[:, output_varies]
+    equations = _normal_equations(terms, X, standardized, weights)
     return dataclasses.replace(terms, penalties=reml_penalties(equations, terms.group))
 
 
 def _normal_equations(terms, X, y, weights):
-    """Return the normal equations of the columns of rows, which are encoded in blocks."""
+    """Return the `NormalEquations` of the columns of rows X for targets y (n, n_outputs).
+
+    The columns are encoded in blocks of rows, which fit in memory.
+    """
     equations_of_blocks = (
         NormalEquations.from_rows(terms.encode(X[rows]), y[rows], weights[rows])
         for rows in blocks_of_queries(len(X), len(terms.feature) + 1)
@@ -160,7 +173,7 @@ class AdditiveStage:
     keys : ndarray of shape (n_rows, n_features)
         The rows.
     weights : ndarray of shape (n_rows,)
-        Weights of the rows, in the unit of the penalties.
+        Weights of the rows, divided by the unit of weights in the terms.
     """
 
     def __init__(self, terms, keys, weights):
@@ -174,67 +187,79 @@ class AdditiveStage:
 
     @cached_property
     def _directions(self):
-        """The directions T of the columns that the ridge keeps, (n_columns, r)."""
+        """The directions T that the ridge keeps, (n_columns, r)."""
+        # The eigenvalues are the fractions z'Gz / z'(G + P)z of the directions z that the ridge
+        # keeps, with the Gram matrix G, and T'(G + P)T = I.
         retained, directions = eigh(self._gram, self._gram + np.diag(self.terms.penalties))
         return directions[:, retained > _MIN_RETAINED]
 
     @cached_property
     def projected_rows(self):
-        """The rows along the directions, Q, (n_rows, r); equal rows have equal numbers."""
+        """The matrix Q (n_rows, r): the combinations of columns in T, at the rows."""
+        # Equal rows are projected once, so that they are equal to the last digit.
         points, positions = np.unique(self.keys, axis=0, return_inverse=True)
         return self.project(points)[positions.ravel()]
 
     @cached_property
     def weighted_rows(self):
-        """The rows along the directions times their weights, W Q."""
+        """The matrix W Q, (n_rows, r)."""
         return self.projected_rows * self.weights[:, None]
 
     def project(self, X):
-        """Return queries along the directions, (n_queries, r)."""
+        """Return the combinations of columns in T at queries, (n_queries, r)."""
         return predict_sums(self.terms, self._directions, X)
 
-    def solve(self, table):
-        """Return the means of a table of values (n_rows, n_outputs), and coefficients.
+    def solve(self, values):
+        """Fit values (n_rows, n_outputs) of the rows.
 
-        The latter (r, n_outputs) are those of the directions, for values less their means.
+        Returns their means (n_outputs,), and the coefficients (r, n_outputs) of the directions
+        for values less their means.
         """
-        mean = np.average(table, axis=0, weights=self.weights)
-        return mean, self.projected_rows.T @ (self.weights[:, None] * (table - mean))
+        mean = np.average(values, axis=0, weights=self.weights)
+        return mean, self.projected_rows.T @ (self.weights[:, None] * (values - mean))
 
-    def coefficients(self, table):
-        """Return the coefficients of the columns, (n_columns, n_outputs)."""
-        mean, of_directions = self.solve(table)
-        coefficients = self._directions @ of_directions
+    def coefficients(self, values):
+        """Fit values of the rows; return the columns' coefficients, (n_columns, n_outputs)."""
+        mean, direction_coefficients = self.solve(values)
+        coefficients = self._directions @ direction_coefficients
+        # The first column is the constant.
         coefficients[0] += mean
         return coefficients
 
-    def residuals(self, table):
-        """Return values of the rows less what the stage predicts for them."""
-        mean, of_directions = self.solve(table)
-        return table - mean - self.projected_rows @ of_directions
+    def residuals(self, values):
+        """Return values (n_rows, n_outputs) of the rows less their predictions by the stage."""
+        mean, direction_coefficients = self.solve(values)
+        return values - mean - self.projected_rows @ direction_coefficients
 
     @cached_property
     def leverage(self):
         """Leverages of the rows, the diagonal of A, (n_rows,)."""
         return np.sum(np.square(self.projected_rows), axis=1) * self.weights
 
-    def loo_residuals(self, table):
-        """Return the leave-one-out residuals of values of the rows, (n_rows, n_outputs)."""
-        return self.residuals(table) / np.maximum(1 - self.leverage, 1e-9)[:, None]
+    def loo_residuals(self, values):
+        """Return the leave-one-out residuals of values (n_rows, n_outputs) of the rows."""
+        # The minimum avoids a division by 0 where a row alone determines its prediction.
+        return self.residuals(values) / np.maximum(1 - self.leverage, 1e-9)[:, None]
 
-    def noise_variance(self, table, key_weights):
-        """Return the variance of each output around the stage, for a row of mean weight."""
+    def noise_variance(self, values, key_weights):
+        """Return the variance (n_outputs,) of values around the fit, for a row of mean weight.
+
+        `key_weights` (n_rows,) weight the squared residuals; None for 1.
+        """
+        # The mean of squares is divided by the fraction of degrees of freedom that residuals
+        # have, that of one row at least.
         n_rows = np.count_nonzero(self.weights)
-        squares = mean_squares(self.residuals(table), key_weights)
+        squares = mean_squares(self.residuals(values), key_weights)
         return squares / max(1 - np.sum(self.leverage) / n_rows, 1 / n_rows)
 
     def component(self, feature, X, coefficients):
         """Return the component of a feature at queries, and its variance.
 
-        The component (n_queries, n_outputs) has mean 0 over the rows. The variance
-        (n_queries,), relative to that of the noise, is that of the coefficients given the data,
-        if each is normal with the variance of the noise divided by its penalty (Nychka 1988;
-        Marra and Wood 2012).
+        The component (n_queries, n_outputs) is the sum of the columns of the feature with their
+        `coefficients` (n_columns, n_outputs), less its mean over the rows. The variance
+        (n_queries,), in units of the variance of the noise, is Bayesian: that given the data,
+        if each coefficient is normal with the variance of the noise divided by its penalty
+        (Nychka 1988; Marra and Wood 2012).
         """
         is_of_feature = np.append(False, self.terms.feature == feature)
         means = self._gram[0] / self._gram[0, 0]
@@ -244,11 +269,16 @@ class AdditiveStage:
 
     def degrees_of_freedom(self):
         """Return the effective degrees of freedom of each feature, (n_features,)."""
+        # Those of a column are its diagonal element of (G + P)^-1 G = T T' G.
         diagonal = np.sum(self._directions.T * (self._directions.T @ self._gram), axis=0)
         return np.bincount(self.terms.feature, diagonal[1:], self.terms.n_features)
 
 
 def predict_sums(terms, coefficients, X):
-    """Return sums of the columns of queries with coefficients, (n_queries, n_outputs)."""
+    """Return sums of the columns at queries, each times its coefficient.
+
+    `coefficients` (n_columns, n_outputs) are those of the columns of the `AdditiveTerms`. The
+    result has the shape (n_queries, n_outputs).
+    """
     blocks = blocks_of_queries(len(X), len(coefficients))
     return np.concatenate([terms.encode(X[rows]) @ coefficients for rows in blocks])

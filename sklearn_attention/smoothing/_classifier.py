@@ -1,4 +1,4 @@
-"""Nadaraya-Watson classification."""
+"""Nadaraya-Watson classification: averages of the indicators of the classes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -26,8 +26,9 @@ from ..kernels import Kernel
 from ._estimator import KernelSmoother
 from ._fitted_smoother import refuse_negative
 
-# For the message about new classes: the parameter, the call that names all, and the remedy.
-_FIRST_CALL = "y", "the first call of partial_fit", "name all of them there"
+# Words of the message of `refuse_new_classes`: the parameter, the call that names all classes,
+# and the remedy.
+_WORDS_ABOUT_NEW_CLASSES = "y", "the first call of partial_fit", "name all of them there"
 
 
 class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
@@ -141,14 +142,20 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             If data or parameters are not valid, or the kernel takes negative values. The
             estimator then is as it was before.
         """
-        return self._fit_first(X, y, None, sample_weight)
+        return self._fit_first_rows(X, y, classes=None, sample_weight=sample_weight)
 
-    def _fit_first(self, X, y, classes, sample_weight):
+    def _fit_first_rows(self, X, y, classes, sample_weight):
+        """Fit rows in `fit`, or in the first call of `partial_fit`; return `self`.
+
+        `classes` are all classes that may occur later, None for those in `y`.
+        """
+        # `read_labels` returns an array, whose length `_learn_rows` compares with that of X.
+        # `check_labels` refuses targets that are no classes.
         X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
         self.classes_ = sorted_classes(y, classes)
         if classes is not None:
-            refuse_new_classes(y, self.classes_, *_FIRST_CALL)
+            refuse_new_classes(y, self.classes_, *_WORDS_ABOUT_NEW_CLASSES)
         weights = multiply_class_weights(sample_weight, self.class_weight, y)
         return self._store(X, indicators(y, self.classes_, bool), weights)
 
@@ -182,18 +189,18 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 "by class."
             )
         if not hasattr(self, "keys_"):
-            return self._fit_first(X, y, classes, sample_weight)
+            return self._fit_first_rows(X, y, classes, sample_weight)
+        # New levels of categories get codes before the rows are read as codes.
         self._extend_rows(X)
         X, y = self._read_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
-        if classes is not None and _listed(sorted_classes(y, classes)) != _listed(
-            self.classes_
-        ):
+        first_classes = _class_lists(self.classes_)
+        if classes is not None and _class_lists(sorted_classes(y, classes)) != first_classes:
             raise ValueError(
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        refuse_new_classes(y, self.classes_, *_FIRST_CALL)
+        refuse_new_classes(y, self.classes_, *_WORDS_ABOUT_NEW_CLASSES)
         weights = multiply_class_weights(sample_weight, self.class_weight, y)
         return self._store(X, indicators(y, self.classes_, bool), weights, append=True)
 
@@ -213,15 +220,20 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         return self._predict_rows(self._read_rows(X))
 
     def _predict_rows(self, X):
-        """Predict probabilities of rows of numbers and codes of levels."""
+        """Predict probabilities of rows X, in which levels are codes.
+
+        The result is that of `predict_proba`.
+        """
+        # The values of the smoother are indicators of the classes, of all outputs side by side.
         averages = self._smoother.predict(X)
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
-        # This comparison computes averages that are in partitions of Dask.
+        # A kernel that may be negative is refused if it makes a negative probability. This
+        # comparison computes averages that are in partitions of Dask.
         negative = self.kernel_.signed is not False and (averages < -rounding).any()
         refuse_negative(self.kernel, negative, "a probability")
         averages = np.clip(averages, 0, None)
-        blocks = split_classes(averages, self.classes_)
-        probabilities = [block / block.sum(axis=1, keepdims=True) for block in blocks]
+        of_outputs = split_classes(averages, self.classes_)
+        probabilities = [output / output.sum(axis=1, keepdims=True) for output in of_outputs]
         return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
     def predict(self, X) -> np.ndarray:
@@ -243,18 +255,20 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         ValueError
             If `empty` is "nan" and a query has no probabilities to choose by.
         """
-        blocks, rows_without_class = classes_of_outputs(self.predict_proba(X)), ()
-        # With empty="nearest" every query has probabilities.
+        probabilities, rows_without_class = classes_of_outputs(self.predict_proba(X)), ()
+        # With empty="nearest" every query has probabilities. A query without any has none for
+        # all outputs, so the first output tells.
         if self._smoother.empty == "nan":
-            positions = np.arange(len(blocks[0]))
-            rows_without_class = reduce_rows(_without_class, np.append, blocks[0], positions)
+            first_output = probabilities[0]
+            positions = np.arange(len(first_output))
+            rows_without_class = reduce_rows(_nan_positions, np.append, first_output, positions)
         if len(rows_without_class):
             raise ValueError(
                 f"empty='nan' leaves {len(rows_without_class)} rows of X without a class "
                 f"(first: row {rows_without_class[0]}), since no training row is near: use "
                 "predict_proba, empty='nearest' or a larger bandwidth."
             )
-        return best_classes(blocks, self.classes_)
+        return best_classes(probabilities, self.classes_)
 
     def _check_kernel(self):
         """Return a copy of the kernel; raise ValueError if it takes negative values."""
@@ -263,11 +277,11 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         return kernel
 
 
-def _without_class(probabilities, rows):
-    """Return the rows (n,) whose probabilities (n, n_classes) are NaN."""
-    return rows[np.isnan(probabilities).any(axis=1)]
+def _nan_positions(probabilities, positions):
+    """Return those of the positions (n,) whose probabilities (n, n_classes) are NaN."""
+    return positions[np.isnan(probabilities).any(axis=1)]
 
 
-def _listed(classes):
-    """Return the classes of each output as lists, which can be compared."""
+def _class_lists(classes):
+    """Return a list of the classes for each output; such lists can be compared."""
     return [names.tolist() for names in classes_of_outputs(classes)]

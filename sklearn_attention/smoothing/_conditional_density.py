@@ -1,4 +1,10 @@
-"""The density of a target given the features."""
+"""The density of a target given the features.
+
+The density at a query is a mixture of kernels around the keys, which here are numbers: the
+targets of the training rows (degree 0), or their residuals from a local line (degree 1). The
+features of query and rows decide the weight of each key. With degree 1, the height of the line
+at the query, its center, is added to all keys. `_mixtures` computes such densities.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -316,9 +322,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y = check_numeric_target(y)
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
         log_density, centers = np.empty(len(X)), self._centers(X)
+        # Queries with a new level have a mixture with a wider kernel of the target.
         for mixture, rows in self._mixtures(X):
-            queries = y[rows, None], X[rows], centers[rows]
-            log_density[rows] = mixture.log_density(*queries)
+            log_density[rows] = mixture.log_density(y[rows, None], X[rows], centers[rows])
         return log_density
 
     def score(self, X, y, sample_weight=None) -> float:
@@ -359,11 +365,13 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         X = self._read_rows(X, np.float64)
         thresholds, centers = check_thresholds("y", y, len(X)), self._centers(X)
-        probability, n = np.empty(thresholds.shape), thresholds.shape[1]
-        for mixture, rows, weights in self._weighted_mixtures(X, n):
-            weights, centers_of_rows = weights.repeat(n, axis=0), centers[rows].repeat(n)
-            below = mixture.cdf(thresholds[rows].reshape(-1, 1), weights, centers_of_rows)
-            probability[rows] = below.reshape(-1, n)
+        probability, n_thresholds = np.empty(thresholds.shape), thresholds.shape[1]
+        for mixture, rows, weights in self._weighted_mixtures(X, n_thresholds):
+            # Every threshold becomes a row, with the weights and the center of its query.
+            row_weights = weights.repeat(n_thresholds, axis=0)
+            row_centers = centers[rows].repeat(n_thresholds)
+            below = mixture.cdf(thresholds[rows].reshape(-1, 1), row_weights, row_centers)
+            probability[rows] = below.reshape(-1, n_thresholds)
         return probability
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -382,10 +390,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             Targets at which :meth:`predict_cdf` has these values.
         """
         X = self._read_rows(X, np.float64)
-        probability = check_probabilities("quantiles", quantiles)
-        y, centers = np.empty((len(X), len(probability))), self._centers(X)
-        for mixture, rows, weights in self._weighted_mixtures(X, len(probability)):
-            y[rows] = mixture.quantiles(weights, probability, centers[rows])
+        probabilities = check_probabilities("quantiles", quantiles)
+        y, centers = np.empty((len(X), len(probabilities))), self._centers(X)
+        for mixture, rows, weights in self._weighted_mixtures(X, len(probabilities)):
+            y[rows] = mixture.quantiles(weights, probabilities, centers[rows])
         return y
 
     def sample(self, X, n_samples: int = 1, random_state=None) -> np.ndarray:
@@ -410,8 +418,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         uniform = random_state.uniform(size=(len(X), n_samples))
         y, centers = np.empty(uniform.shape), self._centers(X)
         for mixture, rows, weights in self._weighted_mixtures(X):
-            keys = draw_positions(weights, uniform[rows]).ravel()
-            drawn = mixture.draw(random_state, keys, centers[rows].repeat(n_samples))
+            # A key is drawn by the weights for each target, and then noise from its kernel.
+            positions = draw_positions(weights, uniform[rows]).ravel()
+            drawn = mixture.draw(random_state, positions, centers[rows].repeat(n_samples))
             y[rows] = drawn.reshape(-1, n_samples)
         return y
 
@@ -422,7 +431,13 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return tags
 
     def _choose_bandwidths(self, X, y, kernel):
-        # Targets of tiny values are refused as "y", before they are one of the columns.
+        """Set the degree, and all that is chosen for it: see `_OF_DEGREE`.
+
+        `X` and `y` are as the user passed them, for callbacks. The kernel is that of the
+        features.
+        """
+        # Rules and searches take the target for one more column. If its values are too small,
+        # the message is to name "y", so this is checked before.
         checked_std(column_stats(self.values_[:, None], self.key_weights_), "y")
         searches = any(
             isinstance(rule, str) and rule == "likelihood"
@@ -445,30 +460,31 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         # Columns that the kernel does not compare are missing from these.
         self._compared = rows.columns
         # Categories alone have no line. Without a search there is no criterion for the degree.
+        # `fits` has the attributes and the `BandwidthChoice` of each degree.
         degrees, fits = [1 if self.degree == "auto" else self.degree], {}
         if not self._compared.numeric:
             degrees = [0]
         elif self.degree == "auto" and searches:
             # If many targets are equal, they are a point mass, which residuals would hide.
-            of_target = self.values_[:, None], Columns.numbers(1)
-            degrees = [0] if point_masses(*of_target)[1] else [0, 1]
+            _, masses = point_masses(self.values_[:, None], Columns.numbers(1))
+            degrees = [0] if masses else [0, 1]
         for degree in degrees:
-            self._forget()
+            self._remove_fit_of_degree()
             choice, has_ended = self._fit_degree(degree, rows, kernel, report)
             attributes = {name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)}
             fits[degree] = attributes, choice
             if has_ended:
                 break
         self.degree_ = max(fits, key=lambda k: fits[k][0].get("likelihood_score_", 0.0))
-        self._forget()
+        self._remove_fit_of_degree()
         attributes, choice = fits[self.degree_]
         vars(self).update(attributes)
         if choice is not None:
             choice.warn()
         report.end()
 
-    def _forget(self):
-        """Remove what was fitted for a degree."""
+    def _remove_fit_of_degree(self):
+        """Remove the attributes that the fit of a degree sets."""
         for name in _OF_DEGREE:
             vars(self).pop(name, None)
 
@@ -476,12 +492,16 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """Set the bandwidths of a degree, and the line of degree 1.
 
         Returns the `BandwidthChoice` of the search (None if nothing was searched), and True if
-        a callback ended the search.
+        a callback ended the search. `rows` are the `Rows` that bandwidths are chosen for,
+        `kernel` is that of the features, and `report` tells callbacks of each bandwidth.
         """
+        # 1. The bandwidths of the features are numbers or those of a rule of thumb; None if
+        # they are searched.
         choice, has_ended = None, False
         bandwidth = self._by_rule("bandwidth", kernel)
         if not isinstance(self.bandwidth, str):
             bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)
+        # 2. A line has its own bandwidths, which are the best ones for predicting targets.
         if degree:
             self.line_bandwidth_ = bandwidth
             if bandwidth is None:
@@ -489,21 +509,25 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
                 self.line_bandwidth_ = _RULE_OF_LINE.choose(rows_of_line, kernel).bandwidth
             self.line_kernel_ = mixed_kernel(kernel, self._compared, self.line_bandwidth_)
             self.residuals_ = _line_residuals(self._line)
-        # With a line, the rule for the target is applied to its residuals.
+        # 3. The bandwidth of the target is that of the line's residuals, if there is a line.
         if isinstance(self.target_bandwidth, str):
             target_bandwidth = self._by_rule("target_bandwidth", self.target_kernel_)
         else:
             target_bandwidth = check_positive("target_bandwidth", self.target_bandwidth)
 
-        def observe(value, tried):
+        def observe(value, bandwidths):
+            """Report bandwidths of features and target; return True if a callback ends it."""
             nonlocal has_ended
-            kernel_ = mixed_kernel(kernel, self._compared, tried[:-1])
-            attributes = {"bandwidth_": tried[:-1], "target_bandwidth_": float(tried[-1])}
+            of_features, of_target = bandwidths[:-1], float(bandwidths[-1])
+            kernel_ = mixed_kernel(kernel, self._compared, of_features)
+            attributes = {"bandwidth_": of_features, "target_bandwidth_": of_target}
             has_ended = bool(report.done("bandwidth", kernel_=kernel_, **attributes))
             return has_ended
 
+        # 4. All bandwidths that are left are searched together. The last column of what a
+        # search returns is the target.
         if bandwidth is None or target_bandwidth is None:
-            rows = replace(rows, values=self._spread_values[:, None])
+            rows = replace(rows, values=self._mixture_values[:, None])
             search = ConditionalSearch(
                 self.target_kernel_, bandwidth, target_bandwidth, has_masses=not degree
             )
@@ -517,15 +541,17 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _by_rule(self, name, kernel):
         """Return the bandwidths that a rule of thumb gives, or None if they are searched.
 
-        `name` is that of the parameter: "bandwidth" for those of the features,
-        "target_bandwidth" for that of the target.
+        `name` is that of the parameter: "bandwidth" for those of the features, an array,
+        "target_bandwidth" for that of the target, a number. The kernel is that of the features
+        or of the target.
         """
         rule = getattr(self, name)
         # If bandwidths are given as numbers, categories still need the lambdas of a rule.
         rule = check_choice(name, rule, _RULES) if isinstance(rule, str) else "scott"
         if rule == "likelihood":
             return None
-        joint = np.column_stack([self.keys_, self._spread_values])
+        # The rule is that of a density of features and target together.
+        joint = np.column_stack([self.keys_, self._mixture_values])
         columns = self._compared + Columns.numbers(1)
         bandwidth = rule_bandwidth(joint, kernel, rule, self.key_weights_, columns=columns)
         return bandwidth[:-1] if name == "bandwidth" else float(bandwidth[-1])
@@ -535,20 +561,21 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return self._line.predict(X) if hasattr(self, "line_bandwidth_") else np.zeros(len(X))
 
     @property
-    def _spread_values(self):
-        """Values around which the target's kernel is: residuals of the line, or targets."""
+    def _mixture_values(self):
+        """The numbers (n_samples,) that are the keys of mixtures: residuals, or targets."""
         return getattr(self, "residuals_", self.values_)
 
     @property
     def _averages(self):
-        """The smoother that averages these values by their features."""
+        """The smoother that averages the keys of mixtures by their features."""
+        # `_kept` has the parameter `empty` of the fit.
         return FittedSmoother(
-            self.keys_,
-            self._spread_values,
-            self.key_weights_,
-            self.kernel_,
-            self._compared,
-            single_member(degree=0, bandwidth=self.bandwidth_),
+            keys=self.keys_,
+            values=self._mixture_values,
+            key_weights=self.key_weights_,
+            kernel=self.kernel_,
+            columns=self._compared,
+            member_fields=single_member(degree=0, bandwidth=self.bandwidth_),
             n_neighbors=None,
             algorithm="auto",
             **self._kept,
@@ -558,12 +585,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _line(self):
         """The local linear regression of the targets, around which mixtures are centred."""
         return FittedSmoother(
-            self.keys_,
-            self.values_,
-            self.key_weights_,
-            self.line_kernel_,
-            self._compared,
-            single_member(degree=1, bandwidth=self.line_bandwidth_),
+            keys=self.keys_,
+            values=self.values_,
+            key_weights=self.key_weights_,
+            kernel=self.line_kernel_,
+            columns=self._compared,
+            member_fields=single_member(degree=1, bandwidth=self.line_bandwidth_),
             n_neighbors=None,
             empty="nearest",
             algorithm="auto",
@@ -571,52 +598,61 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     @property
     def _mixture(self):
-        """The mixture for a target around the line."""
+        """The `KernelMixture` of a target whose query has no new level."""
         background, bounds = getattr(self, "background_", None), self.bounds_
         return KernelMixture(
-            self._spread_values[:, None],
-            self.key_weights_,
-            self.target_kernel_,
-            Columns.numbers(1),
-            np.array([self.target_bandwidth_]),
-            Scale(None if bounds is None else bounds[None]),
-            None if background is None else background[:, None],
-            averages=self._averages,
-            weigh=self._weights,
+            keys=self._mixture_values[:, None],
+            weights=self.key_weights_,
+            kernel=self.target_kernel_,
+            columns=Columns.numbers(1),
+            bandwidth=np.array([self.target_bandwidth_]),
+            scale=Scale(None if bounds is None else bounds[None]),
+            background=None if background is None else background[:, None],
+            feature_smoother=self._averages,
+            weights_given=self._weights,
         )
 
     def _mixtures(self, X):
-        """Yield mixtures and the positions of their queries.
+        """Yield each mixture that queries need, and the positions of these queries.
 
-        Queries with a new level have a mixture with a larger bandwidth of the target.
+        All queries without a new level share one mixture. The effect of a level that did not
+        occur in training on the target is unknown; the standard deviation of such effects
+        widens the kernel of the target.
         """
         effects = self._cached("level effects", lambda: _DensityLevelEffects(self))
-        stds, mixture = effects.distribution(X).normal_std[:, 0], self._mixture
+        # The standard deviation of the effect, 0 for queries whose levels all occurred.
+        effect_stds, mixture = effects.distribution(X).normal_std[:, 0], self._mixture
         # The target's kernel has a standard deviation of `spread` bandwidths.
-        bandwidths = np.hypot(self.target_bandwidth_, stds / self.target_kernel_.spread)
+        bandwidths = np.hypot(self.target_bandwidth_, effect_stds / self.target_kernel_.spread)
         for bandwidth in np.unique(bandwidths):
             rows = np.flatnonzero(bandwidths == bandwidth)
             yield replace(mixture, bandwidth=np.array([bandwidth])), rows
 
     def _weighted_mixtures(self, X, n_values=1):
-        """Yield a mixture, positions of queries, and weights (n, n_keys) of the keys at them.
+        """Yield mixture, positions (n,) and weights (n, n_keys) for each block of queries.
 
-        Blocks are as small as memory for `n_values` numbers for each pair needs.
+        The weights are those of the keys at the n queries, and sum to 1. Blocks are as small as
+        memory needs if there are `n_values` numbers for each pair of a query and a key.
         """
         for mixture, queries in self._mixtures(X):
             for block, weights in mixture.blocks_of_weights(X[queries], n_values):
                 yield mixture, queries[block], weights
 
     def _weights(self, X):
+        """Return the weights (n_queries, n_keys) of the keys; refuse negative ones."""
         weights = self._averages.weights(X)
         refuse_negative(self.kernel, (weights < 0).any(), "a density")
         return weights
 
 
 class _DensityLevelEffects(LevelEffects):
-    """Effects of new levels, in addition to the variance that a conditional density states."""
+    """Effects of new levels, in addition to the variance that a conditional density states.
+
+    New levels are those of categories that did not occur in training.
+    """
 
     def __init__(self, density):
+        # `density` is a fitted ConditionalKernelDensity.
         self._averages, self._values = density._averages, density.values_
         self._line = density._line if density.degree_ else None
         self._kernel_std = density.target_bandwidth_ * density.target_kernel_.spread
@@ -624,13 +660,20 @@ class _DensityLevelEffects(LevelEffects):
         super().__init__(density.keys_, present, present, density.columns_, 1)
 
     def _errors(self, category, rows, groups):
+        """Return errors of rows whose level is left out, and standard deviations, (n, 1) each.
+
+        The base class defines the arguments. An error is the target less the mean of a density
+        that is fitted without the rows of the level.
+        """
         errors = []
         for group, is_left_out in groups:
             remaining, queries = ~is_left_out, with_new_levels(self._keys[group], category)
             line = self._line.take(remaining).predict(queries) if self._line else 0.0
             mean = self._averages.take(remaining).predict(queries)
             errors.append(self._values[group] - line - mean)
-        # The standard deviations of the density take the place of leave-one-out residuals.
+        # The standard deviations of the density take the place of leave-one-out residuals:
+        # those of the keys around a query, and of the kernel. The unit keeps squares from
+        # overflowing.
         queries = with_new_levels(self._keys[rows], category)
         unit = replace_zeros(np.abs(self._averages.values).max())
         values = self._averages.values / unit
@@ -639,7 +682,8 @@ class _DensityLevelEffects(LevelEffects):
         return np.concatenate(errors)[:, None], stds[:, None]
 
     def _weights_near(self, category, X, rows):
-        # Weights are the same at all queries, so that few bandwidths have to be evaluated.
+        """Return the weights (n_queries, n_rows) of the rows at queries, which are all 1."""
+        # Weights that differ would make a mixture for each query, with its own bandwidth.
         return np.ones((len(X), len(rows)))
 
 

@@ -1,4 +1,8 @@
-"""Kernel, bandwidth and degree chosen together by leave-one-out."""
+"""Kernel, bandwidth and degree chosen together by leave-one-out.
+
+A candidate is a kernel, a bandwidth and a degree. A criterion is smaller for a better
+candidate, and a score is minus the criterion, as scikit-learn's searches have it.
+"""
 
 from collections.abc import Sequence
 from itertools import product
@@ -27,7 +31,7 @@ _N_BANDWIDTHS = 30
 class _CrossValidated(SmootherRegressor):
     """Base class of the regressors that try a list of candidates."""
 
-    # The base class reads these parameters, which have one choice here.
+    # The base class reads these attributes, which are no parameters here.
     algorithm, random_state = "auto", 0
     _keeps_partitions = False
 
@@ -47,33 +51,40 @@ class _CrossValidated(SmootherRegressor):
         self.bounds = bounds
 
     def _choose(self):
-        """Try every candidate on the training rows, and keep the best; return warnings."""
+        """Try every candidate on the training rows; set `smoother_` to the best one.
+
+        Returns no warnings, where other estimators have some.
+        """
+        # 1. Read the rows and the candidates.
         self._keep(rule=check_choice("criterion", self.criterion, SMOOTHER_CRITERIA))
         rows = self._rows_to_predict()
-        names = _listed("kernels", self.kernels)
+        names = _candidates("kernels", self.kernels)
         kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
-        compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
-        columns = compared.compared_by(*kernels).columns
+        all_columns = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
+        columns = all_columns.compared_by(*kernels).columns
+        # Several outputs count in units of their standard deviations.
         units = Units.from_values(rows.values_2d, rows.key_weights, each_column=True)
         targets = units.standardize(rows.values_2d.astype(np.float64))
         tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
-        # The parameters of each candidate, the fields of its smoother, and its criterion.
+        # 2. Evaluate the criterion of all bandwidths of a kernel and a degree together. The
+        # lists have the parameters of each candidate, the fields of its smoother, and its
+        # criterion.
         params, fields, criteria, report = [], [], [], self._report()
         report.begin(len(tasks))
         for (name, kernel), degree in tasks:
             bandwidths = self._bandwidths(rows, kernel)
-            candidate = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns}
-            candidate |= degree
-            smoother = rows.replace(**candidate)
-            values = _criterion_at(self.criterion, bandwidths, smoother, targets, units.size)
-            params += [{"kernel": name, "bandwidth": h} | degree for h in bandwidths]
-            widths = (np.full(rows.keys.shape[1], h) for h in bandwidths)
-            fields += [candidate | {"bandwidth": width} for width in widths]
-            criteria.extend(values)
-            best_of_task = fields[values.argmin() - len(values)]
+            task_fields = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns}
+            task_fields |= degree
+            smoother = rows.replace(**task_fields)
+            task_criteria = _criteria_at(bandwidths, self.criterion, smoother, targets, units)
+            for h in bandwidths:
+                params.append({"kernel": name, "bandwidth": h} | degree)
+                fields.append(task_fields | {"bandwidth": np.full(rows.keys.shape[1], h)})
+            criteria.extend(task_criteria)
+            best_of_task = fields[task_criteria.argmin() - len(task_criteria)]
             if report.done("bandwidth", smoother_=self.smoother_.replace(**best_of_task)):
                 break
-        # Of equally good candidates the one with the widest bandwidth is taken.
+        # 3. Take the best candidate, of equally good ones that with the widest bandwidth.
         mean_widths = [np.mean(candidate["bandwidth"]) for candidate in fields]
         best = int(np.lexsort([np.negative(mean_widths), criteria])[0])
         if not np.isfinite(criteria[best]):
@@ -81,7 +92,8 @@ class _CrossValidated(SmootherRegressor):
                 f"criterion={self.criterion!r}: no candidate predicts every row with empty="
                 f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
             )
-        # In the units of the targets, criteria may be too large for numbers.
+        # Scores are in the units of the targets, in which they may be infinite. So the ranks
+        # are those of the criteria.
         scores = -units.restore_criterion(np.array(criteria), self.criterion)
         self._set_results(params, scores, rankdata(criteria, method="min"), best)
         self.smoother_ = self.smoother_.replace(**fields[best])
@@ -91,7 +103,7 @@ class _CrossValidated(SmootherRegressor):
     def _rows_to_predict(self):
         """Return the smoother of the rows that candidates are compared on.
 
-        They are the rows of positive weight without outliers among the features.
+        They are the rows of positive weight that have no outlier among their features.
         """
         if self.columns_.categorical:
             raise ValueError(
@@ -107,12 +119,17 @@ class _CrossValidated(SmootherRegressor):
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(rows.keys)}: pass more rows."
             )
-        usual = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
-        usual = usual.without_outliers()
-        return rows.take(weights_or_ones(usual.X, usual.sample_weight) > 0)
+        # `without_outliers` sets the weights of rows with an outlier to 0.
+        weighted = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
+        weighted = weighted.without_outliers()
+        return rows.take(weights_or_ones(weighted.X, weighted.sample_weight) > 0)
 
     def _set_results(self, params, scores, ranks, best):
-        """Set the attributes that tell of all candidates, and of the best one."""
+        """Set the attributes that describe all candidates, and the best one.
+
+        `params` are dicts of the candidates' parameters, `scores` and `ranks` (n_candidates,)
+        belong to them, and `best` is the position of the best candidate.
+        """
         self.cv_results_ = {
             f"param_{name}": np.fromiter((row[name] for row in params), dtype=object)
             for name in params[0]
@@ -127,14 +144,17 @@ class _CrossValidated(SmootherRegressor):
     def _bandwidths(self, rows, kernel):
         """Return the bandwidths to try with a kernel, numbers or arrays (n_features,)."""
         if self.bandwidths is not None:
-            listed = _listed("bandwidths", self.bandwidths)
-            return [check_bandwidth(h, rows.keys.shape[1]) for h in listed]
-        spread = feature_std(rows.keys, rows.key_weights)
-        ends = search_range(rows.keys / spread, canonical_ratio(kernel))
-        return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)
+            bandwidths = _candidates("bandwidths", self.bandwidths)
+            return [check_bandwidth(h, rows.keys.shape[1]) for h in bandwidths]
+        std = feature_std(rows.keys, rows.key_weights)
+        smallest, largest = search_range(rows.keys / std, canonical_ratio(kernel))
+        return list(np.geomspace(smallest, largest, _N_BANDWIDTHS)[:, None] * std)
 
     def _degrees(self):
-        """Return the degrees to try, as dicts of a field of the smoother."""
+        """Return the degrees to try, as dicts ``{"degree": degree}`` of a smoother's field.
+
+        An empty dict leaves the degree of the smoother, which is 0.
+        """
         return [{}]
 
 
@@ -263,7 +283,7 @@ class LocalPolynomialCV(_CrossValidated):
         self.degrees = degrees
 
     def _degrees(self):
-        degrees = _listed("degrees", self.degrees)
+        degrees = _candidates("degrees", self.degrees)
         if not all(map(is_degree, degrees)):
             raise ValueError(
                 f"degrees={self.degrees!r} are not valid: pass some of 0, 1, 2 and 3."
@@ -271,8 +291,8 @@ class LocalPolynomialCV(_CrossValidated):
         return [{"degree": degree} for degree in degrees]
 
 
-def _listed(name, values):
-    """Return the candidates of a parameter as a list; raise ValueError if there is none."""
+def _candidates(name, values):
+    """Return the candidates of the parameter `name` as a list; raise ValueError without any."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or not len(values):
         raise ValueError(
             f"{name}={values!r} is not a list of candidates: pass a list of at least one."
@@ -280,19 +300,31 @@ def _listed(name, values):
     return list(values)
 
 
-def _criterion_at(criterion, bandwidths, smoother, targets, size):
-    """Evaluate a criterion at bandwidths, (n_bandwidths,).
+def _criteria_at(bandwidths, criterion, smoother, targets, units):
+    """Evaluate a criterion of leave-one-out predictions at bandwidths, (n_bandwidths,).
 
-    `targets` (n_rows, n_outputs) are in units of their deviations; rounding is measured in
-    units of `size`, see `Units`.
+    Parameters
+    ----------
+    bandwidths : list of float or ndarray of shape (n_features,)
+        The bandwidths.
+    criterion : str
+        The parameter of the estimator.
+    smoother : FittedSmoother
+        The rows, a kernel and a degree.
+    targets : ndarray of shape (n_rows, n_outputs)
+        Values of the rows, in the units.
+    units : Units
+        The standard deviations of the targets, and their size in these units, relative to
+        which errors are rounding.
     """
     table = np.stack([np.full(smoother.keys.shape[1], h) for h in bandwidths])
     factors = table[:, :1] / table[0, :1]
     # If all bandwidths are multiples of the first one, they share the distances of the rows.
     are_multiples = np.allclose(table, factors * table[0], rtol=1e-12, atol=0.0)
     groups = [(table[0], factors[:, 0])] if are_multiples else [(h, [1.0]) for h in table]
-    values = []
-    for unit, scales in groups:
-        scores = smoother.replace(bandwidth=unit).leave_one_out(targets).scores(scales)
-        values.extend(evaluate_criterion(criterion, scores, smoother.n_rows, size))
-    return np.array(values)
+    criteria = []
+    for bandwidth, multiples in groups:
+        leave_one_out = smoother.replace(bandwidth=bandwidth).leave_one_out(targets)
+        scores = leave_one_out.scores(multiples)
+        criteria.extend(evaluate_criterion(criterion, scores, smoother.n_rows, units.size))
+    return np.array(criteria)

@@ -1,4 +1,8 @@
-"""Averages of local polynomials of several degrees: which, and with which weights."""
+"""Averages of local polynomials of several degrees: which, and with which weights.
+
+In the average, a smoother of one degree becomes a `Member`: a degree, a bandwidth and a weight.
+The weight falls with the corrected Akaike criterion of the smoother.
+"""
 
 import functools
 import operator
@@ -12,8 +16,8 @@ from ..bandwidth._samples import Units, draw, optimal_rate_factor
 from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS
 from ._fitted_smoother import Member
 
-# Highest degree in one feature, in two to four features, and in more: cubics of two features
-# and parabolas of many have more coefficients than windows have rows.
+# Highest degree in one numeric feature, in two to four, and in more: cubics of two features and
+# parabolas of many have more coefficients than windows have rows.
 _MAX_DEGREE_IN_ONE, _MAX_DEGREE_IN_FEW, _MAX_DEGREE_IN_MANY = 3, 2, 1
 _FEW_FEATURES = 4
 # Smallest ratio of a bandwidth that is tried for another degree to the best one for lines. On
@@ -30,9 +34,18 @@ _MIN_WEIGHT = 1e-3
 
 
 def degrees_to_average(rows, n_rows, rule, kernel):
-    """Return the degrees that degree="auto" averages, beginning with 1 unless it is [0].
+    """Return the degrees that degree="auto" averages: [0], or a list that begins with 1.
 
-    `n_rows` is the number of rows of positive weight.
+    Parameters
+    ----------
+    rows : Rows
+        The training rows.
+    n_rows : int
+        Number of rows of positive weight.
+    rule : BandwidthRule
+        The rule that chooses bandwidths; not every rule has one for each degree.
+    kernel : Kernel
+        The kernel of the numeric columns. One with negative values only averages, degree 0.
     """
     n_features = len(rows.columns.numeric)
     if not n_features or kernel.signed:
@@ -42,7 +55,7 @@ def degrees_to_average(rows, n_rows, rule, kernel):
     else:
         is_few = n_features <= _FEW_FEATURES
         max_degree = _MAX_DEGREE_IN_FEW if is_few else _MAX_DEGREE_IN_MANY
-    # The criterion needs more rows than coefficients.
+    # The denominator of the corrected Akaike criterion is positive only with more rows.
     degrees = [k for k in range(max_degree + 1) if Basis(k, n_features).size + 2 < n_rows]
     if not (rule.serves_each_degree and 1 in degrees):
         return [1]
@@ -50,7 +63,7 @@ def degrees_to_average(rows, n_rows, rule, kernel):
 
 
 def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=None):
-    """Choose a bandwidth for each degree, and average the smoothers.
+    """Choose a bandwidth for each degree, and average the smoothers at these.
 
     Parameters
     ----------
@@ -61,18 +74,20 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
     kernel : Kernel
         The kernel of the numeric columns.
     smoother_at : callable
-        ``smoother_at(degree, bandwidth, n_neighbors)`` returns a `FittedSmoother`.
+        ``smoother_at(degree, bandwidth, n_neighbors)`` returns the `FittedSmoother` of one
+        degree at a bandwidth.
     report : Report
         Reports each bandwidth that is tried to callbacks.
     rows : Rows
         The rows that bandwidths are chosen for.
     predictor : callable, default=None
-        ``predictor(smoother)`` returns what callbacks see of a smoother; itself by default.
+        ``predictor(smoother)`` returns the smoother that callbacks see instead of the one that
+        is tried, by default the latter itself.
 
     Returns
     -------
     choice : BandwidthChoice
-        That of the smoother of largest weight.
+        The choice for the smoother of largest weight.
     smoother : FittedSmoother
         The average.
     ended : bool
@@ -81,6 +96,10 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
     ended, choices, smoothers = False, [], []
 
     def observe(degree, value, *bandwidth):
+        """Report a bandwidth that was tried; return True if a callback ends the search.
+
+        `bandwidth` is the bandwidth, and the number of neighbours if it is adaptive.
+        """
         nonlocal ended
         candidate = smoother_at(degree, *bandwidth)
         candidate = candidate if predictor is None else predictor(candidate)
@@ -88,10 +107,11 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
         return ended
 
     for degree in degrees:
-        watch = functools.partial(observe, degree)
-        choice = rule.choose(rows.with_options(degree=degree), kernel, watch)
+        observe_degree = functools.partial(observe, degree)
+        choice = rule.choose(rows.with_options(degree=degree), kernel, observe_degree)
         if degree == 1 and len(degrees) > 1:
-            # The searches for the other degrees begin at a multiple of this bandwidth.
+            # The searches for the other degrees begin at a multiple of this bandwidth. If that
+            # of lines was searched for each feature, so are theirs.
             is_numeric = rows.columns.is_numeric
             start = np.where(is_numeric, _MIN_RATIO_TO_LINES, 1.0) * choice.bandwidth
             per_feature = choice.results is None and rows.may_be_per_feature(kernel)
@@ -107,15 +127,16 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
 def averaged(smoothers, rows):
     """Average smoothers of the same rows; return the position of the heaviest, and the average.
 
-    The weight of a smoother is in proportion to exp(-n c), with the number of rows n and the
-    smoother's corrected Akaike criterion c. A smoother of degree 1 has all the weight if no
-    criterion is finite; it is kept at any weight, since it extrapolates for the average.
+    The weight of a smoother is in proportion to exp(-n c), with the number n of rows that are
+    predicted, and the smoother's corrected Akaike criterion c. A smoother of degree 1 has all
+    the weight if no criterion is finite; it is kept at any weight, since it extrapolates for
+    the average. `rows` are the `Rows` that bandwidths were chosen for.
     """
     if len(smoothers) == 1:
         return 0, smoothers[0]
-    criteria, n = _corrected_akaike(smoothers, rows)
+    criteria, n_predicted = _corrected_akaike(smoothers, rows)
     if np.isfinite(criteria).any():
-        weights = np.exp(-n * (criteria - criteria.min()))
+        weights = np.exp(-n_predicted * (criteria - criteria.min()))
         weights /= weights.sum()
     else:
         weights = np.array([float(smoother.degree == 1) for smoother in smoothers])
@@ -134,9 +155,11 @@ def averaged(smoothers, rows):
 def _corrected_akaike(smoothers, rows):
     """Compute the corrected Akaike criterion of each smoother.
 
-    Returns the criteria (n_smoothers,) and the number of rows that are predicted for them.
+    `rows` are the `Rows` that bandwidths were chosen for. Returns the criteria (n_smoothers,)
+    and the number of rows that are predicted for them.
     """
-    # 1. Rows in partitions are represented by a sample, whose bandwidths are wider.
+    # 1. Rows in partitions are represented by a sample, whose bandwidths are wider, as fewer
+    # rows need them.
     factor, tables = 1.0, (rows.X, rows.values, rows.sample_weight)
     if not smoothers[0].is_in_memory:
         random_state = np.random.RandomState(rows.random_state)
@@ -157,7 +180,8 @@ def _corrected_akaike(smoothers, rows):
     if any(smoother.algorithm_name != "linear" for smoother in smoothers):
         max_predicted = max(MAX_SEARCH_ROWS, MAX_PAIRS // len(keys))
         predicted = evenly_spread(present, max_predicted)
-    # 3. Squared errors are means, but the trace is a sum, which all rows have.
+    # 3. The scores of each smoother are the mean squared residual and the trace of the hat
+    # matrix. The mean may be that of some rows, but the trace is a sum over all rows.
     criteria = []
     for smoother in smoothers:
         scores = smoother.leave_one_out(rows=predicted).scores([1.0])

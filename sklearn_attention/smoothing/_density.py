@@ -1,4 +1,10 @@
-"""Kernel density estimation for numbers and categories."""
+"""Kernel density estimation for numbers and categories.
+
+The keys are the training rows. A local factor multiplies the bandwidths of one key: with a
+sensitivity above 0, kernels are wide where keys are sparse. Beside a bound, a column may be
+compared by the logarithm of its distance from the bound plus an offset. `_mixtures` defines
+these terms, and computes densities.
+"""
 
 import numbers
 from dataclasses import replace
@@ -33,8 +39,8 @@ from ..kernels._base import as_kernel
 from ._mixtures import KernelMixture, Scale
 
 # Sensitivities that "auto" tries beside 0. The best one is taken if it raises the leave-one-out
-# log-likelihood of all rows by more than the second number, in nats. Without a minimum, uniform
-# rows lose 9 % of accuracy, and rows with peaks gain as much.
+# log-likelihood, summed over all rows, by more than the second number, in nats. Without a
+# minimum, uniform rows lose 9 % of accuracy, and rows with peaks gain as much.
 _SENSITIVITIES, _MIN_GAIN = (0.25, 0.5), 2.0
 # Local factors come from a pilot density of at most this many rows.
 _MAX_PILOT_ROWS = 10_000
@@ -350,16 +356,30 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         n_samples = check_size("n_samples", n_samples, 3 * self.n_features_in_ + 1)
         random_state = check_random_state(random_state)
         mixture, weights = self._mixture, self.key_weights_
-        shares = None if weights is None else np.asarray(weights) / mixture.mass
-        keys = random_state.choice(len(self.keys_), n_samples, p=shares)
-        drawn = mixture.draw(random_state, keys)
+        probabilities = None
+        if weights is not None:
+            probabilities = np.asarray(weights) / mixture.total_weight
+        positions = random_state.choice(len(self.keys_), n_samples, p=probabilities)
+        drawn = mixture.draw(random_state, positions)
         decoded = self.columns_.decode(drawn, as_frame=self._from_pandas)
         if not self._from_pandas:
             return decoded
         return decoded.set_axis(getattr(self, "feature_names_in_", decoded.columns), axis=1)
 
     def _store(self, keys, X, sample_weight, *, append=False):
-        """Store the rows `X`, read as `keys`, and choose the bandwidths and local factors."""
+        """Store rows, and choose the bandwidths and local factors for them; return `self`.
+
+        Parameters
+        ----------
+        keys : array of shape (n, n_features)
+            The rows as numbers, and as codes of levels.
+        X : array-like or data frame
+            The rows as the user passed them.
+        sample_weight : array-like of shape (n,) or None
+            Their weights; None for 1.
+        append : bool, default=False
+            Whether the rows are added to those that are stored.
+        """
         sensitivity = self.sensitivity
         if not is_one_of(sensitivity, "auto"):
             if isinstance(sensitivity, str):
@@ -371,10 +391,13 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         weights = check_key_weights(sample_weight, keys)
         if append:
             if weights is not None or self.key_weights_ is not None:
-                pairs = (self.key_weights_, self.keys_), (weights, keys)
-                both = [np.ones(len(x)) if w is None else w for w, x in pairs]
-                weights = zero_tiny_weights(append_rows(*both))
+                stored_weights = self.key_weights_
+                if stored_weights is None:
+                    stored_weights = np.ones(len(self.keys_))
+                new_weights = np.ones(len(keys)) if weights is None else weights
+                weights = zero_tiny_weights(append_rows(stored_weights, new_weights))
             keys = append_rows(self.keys_, keys)
+        # Only some fits set these attributes, which must not remain from a fit before.
         for name in ("background_", "log_offsets_", "likelihood_score_"):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
@@ -395,7 +418,12 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return self
 
     def _choose_bandwidth(self, X, sensitivity):
-        """Set the bandwidths, the background and the local factors for the stored rows."""
+        """Set the bandwidths, the background and the local factors for the stored rows.
+
+        `X` are these rows as the user passed them, for callbacks. `sensitivity` is "auto" or a
+        number from 0 to 1.
+        """
+        # 1. A search for bandwidths begins with the columns that become logarithms.
         rule = bandwidth_rule("bandwidth", self.bandwidth, DENSITY_RULES)
         rows = Rows(
             X=self.keys_,
@@ -409,52 +437,61 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         report.begin(None if rule.searches else 0)
 
         def observe(value, bandwidth):
+            """Report a bandwidth to callbacks; return True if one of them ends the search."""
             return report.done("bandwidth", bandwidth_=bandwidth)
 
         if is_one_of(self.bandwidth, "likelihood") and self.bounds_ is not None:
             self.log_offsets_ = self._offsets(rows, rule)
             scale = self._scale
             rows = replace(rows, X=scale.apply(self.keys_), bounds=scale.scaled_bounds)
+        # 2. The rule chooses the bandwidths, and the search its background.
         choice = rule.choose(rows, self.kernel_, observe).warn()
         self.bandwidth_ = choice.bandwidth
         if rule.searches:
             self.likelihood_score_ = float(choice.value)
             self.background_ = choice.background
         if self._scale.log_columns:
-            # The search had logarithms; background and likelihood are in units of the rows.
+            # The search had logarithms, but the background and the likelihood that users see
+            # are in the units of the rows.
             background = center_and_scale(self.keys_, self.columns_, self.key_weights_)
             self.background_ = np.array(background)
             self.likelihood_score_ = self._searched_mixture().score()
+        # 3. The local factors follow from a density without any, the pilot.
         if is_one_of(sensitivity, "auto"):
-            may_vary = rule.searches and not is_partitioned(self.keys_)
-            may_vary &= len(self.keys_) <= MAX_KEYS
-            sensitivity = self._best_sensitivity() if may_vary else 0
+            is_searched = rule.searches and not is_partitioned(self.keys_)
+            is_searched &= len(self.keys_) <= MAX_KEYS
+            sensitivity = self._best_sensitivity() if is_searched else 0
         if sensitivity > 0:
             mixture = self._mixture
             pilot = mixture.subsample(_MAX_PILOT_ROWS, self.random_state)
             log_density = pilot.log_density_on_scale(mixture.keys)
-            self.local_factors_ = mixture.local_factors(sensitivity, log_density)
+            self.local_factors_ = mixture.compute_local_factors(sensitivity, log_density)
         report.end()
 
     def _offsets(self, rows, rule):
         """Choose the columns that are compared by logarithms of the distance from their bound.
 
-        Returns the offset of each of these columns, and NaN for all others, (n_features,).
+        These are the columns with one bound whose likelihood is larger with logarithms. Returns
+        the offset of each of these columns, and NaN for all others, (n_features,). `rows` (a
+        `Rows`) are all columns of the training rows, and `rule` searches by the likelihood.
         """
         offsets = np.full(len(self.columns_.kinds), np.nan)
         if is_partitioned(self.keys_):
             return offsets
         for j in np.flatnonzero(np.isfinite(self.bounds_).sum(axis=1) == 1):
+            # Values that many rows share, such as 0, have no density, and are left out.
             bounds = self.bounds_[[j]]
-            is_no_mass, _ = point_masses(self.keys_[:, [j]], Columns.numbers(1))
-            column, weights = self.keys_[is_no_mass][:, [j]], self.key_weights_
-            weights = None if weights is None else weights[is_no_mass]
+            is_regular, _ = point_masses(self.keys_[:, [j]], Columns.numbers(1))
+            column, weights = self.keys_[is_regular][:, [j]], self.key_weights_
+            weights = None if weights is None else weights[is_regular]
             distance = np.abs(column[:, 0] - bounds[np.isfinite(bounds)])
             median = np.quantile(distance, 0.5, method="inverted_cdf", weights=weights)
             if not median > 0:
                 continue
+            # Scores are mean log-densities in the units of the column, so they compare.
             scores = []
-            for scale in (Scale(bounds), Scale(bounds, np.array([median / 2]))):
+            plain_scale, log_scale = Scale(bounds), Scale(bounds, np.array([median / 2]))
+            for scale in (plain_scale, log_scale):
                 rows_of_column = replace(
                     rows,
                     X=scale.apply(column),
@@ -462,56 +499,68 @@ class ProductKernelDensity(DensityMixin, MixedRows):
                     sample_weight=weights,
                     bounds=scale.scaled_bounds,
                 )
-                slopes = np.average(scale.log_slopes(column), weights=weights)
-                scores.append(rule.choose(rows_of_column, self.kernel_).value + slopes)
-            if scores[1] > scores[0]:
+                log_slope = np.average(scale.log_slopes(column), weights=weights)
+                scores.append(rule.choose(rows_of_column, self.kernel_).value + log_slope)
+            plain_score, log_score = scores
+            if log_score > plain_score:
                 offsets[j] = median / 2
         return offsets
 
     def _describe(self, column, value):
-        """Return the name of a column for messages, and a value in the column's own units."""
+        """Return the name of a column, and one of its values, for the message of a search.
+
+        `column` is its position. The value may be a logarithm, and is returned in the units of
+        the column.
+        """
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {names[column]!r}"
         if column in [j for j, *_ in self._scale.log_columns]:
+            # The key with this logarithm has the value without rounding.
             scaled = self._scale.apply(self.keys_)[:, column]
             value = self.keys_[np.abs(scaled - value).argmin(), column]
         return name, value
 
     @property
     def _scale(self):
-        """The scale on which kernels compare rows."""
+        """The `Scale` on which kernels compare rows: some columns become logarithms."""
         return Scale(self.bounds_, getattr(self, "log_offsets_", None))
 
     def _searched_mixture(self):
-        """Return the mixture of the rows that a search uses, a sample without point masses."""
+        """Return the mixture of the rows that a search uses.
+
+        They are a sample, without the values that many rows share, which have no density.
+        """
         sample = self._mixture.subsample(MAX_SEARCH_ROWS, self.random_state)
-        return sample.take(point_masses(sample.keys, self.columns_)[0])
+        is_regular, _ = point_masses(sample.keys, self.columns_)
+        return sample.take(is_regular)
 
     def _best_sensitivity(self):
-        """Return the sensitivity with the largest leave-one-out likelihood."""
+        """Return the sensitivity, 0 or one of `_SENSITIVITIES`, of the largest likelihood."""
         sample, best = self._searched_mixture(), 0.0
-        max_score = sample.score() + _MIN_GAIN * sample.share
+        # Scores are means over n rows, and the background has the weight of about 1 / n. So a
+        # sensitivity has to raise the sum over the rows by `_MIN_GAIN`.
+        max_score = sample.score() + _MIN_GAIN * sample.background_weight
         log_density = sample.log_density_on_scale(sample.keys)
         for sensitivity in _SENSITIVITIES:
-            factors = sample.local_factors(sensitivity, log_density)
-            score = replace(sample, row_factors=factors).score()
+            factors = sample.compute_local_factors(sensitivity, log_density)
+            score = replace(sample, local_factors=factors).score()
             if score > max_score:
                 best, max_score = sensitivity, score
         return best
 
     @property
     def _mixture(self):
-        """The density, with all that was fitted."""
+        """The `KernelMixture` that computes the fitted density."""
         scale, factors = self._scale, self.local_factors_
         return KernelMixture(
-            scale.apply(self.keys_),
-            self.key_weights_,
-            self.kernel_,
-            self.columns_,
-            self.bandwidth_,
-            scale,
-            getattr(self, "background_", None),
-            None if factors.min() == factors.max() == 1 else factors,
+            keys=scale.apply(self.keys_),
+            weights=self.key_weights_,
+            kernel=self.kernel_,
+            columns=self.columns_,
+            bandwidth=self.bandwidth_,
+            scale=scale,
+            background=getattr(self, "background_", None),
+            local_factors=None if factors.min() == factors.max() == 1 else factors,
         )
 
 
@@ -531,8 +580,18 @@ def check_density_kernel(name, kernel):
 def check_bounds(bounds, columns, keys, names):
     """Return the bounds of each column, (n_features, 2), or None if no column has any.
 
-    `bounds` is the parameter as it was passed. Raises ValueError if it is not valid, or if rows
-    `keys` of named columns are outside.
+    Raises ValueError if the bounds are not valid, or if any of the rows is outside.
+
+    Parameters
+    ----------
+    bounds : None, pair, or list of pairs and None
+        The parameter as the user passed it.
+    columns : Columns
+        Which columns are numbers, and which are categories.
+    keys : array of shape (n_rows, n_features)
+        The rows.
+    names : list
+        Names of the columns, for messages.
     """
     n_features = len(columns.kinds)
     pairs = [None] * n_features if bounds is None else bounds
@@ -545,7 +604,7 @@ def check_bounds(bounds, columns, keys, names):
             "upper for all numeric columns, such as (0, None), or a list with such a pair or "
             f"None for each of the {n_features} columns."
         )
-    # None becomes NaN.
+    # None becomes NaN in an array of floats, and then an infinite bound.
     array = np.array([pair or (None, None) for pair in pairs], dtype=np.float64)
     array = np.where(np.isnan(array), [-np.inf, np.inf], array)
     is_bounded = np.isfinite(array).any(axis=1)
@@ -558,6 +617,7 @@ def check_bounds(bounds, columns, keys, names):
         column, (low, high) = keys[:, j], array[j]
         smallest, largest, _ = min_max_sum(column)
         if smallest < low or largest > high:
+            # `min_max_sum` also counts rows in partitions.
             *_, n_outside = min_max_sum((column < low) | (column > high))
             raise ValueError(
                 f"bounds={bounds!r} leave out {n_outside} of the values of column "
@@ -568,7 +628,7 @@ def check_bounds(bounds, columns, keys, names):
 
 
 def _is_pair(bounds):
-    """Return True for (low, high) with low < high, either of which may be None."""
+    """Return True for a pair (low, high) with low < high; None stands for infinity."""
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         return False
     if not all(x is None or isinstance(x, numbers.Real) for x in bounds):

@@ -1,4 +1,10 @@
-"""Base class of the regressors and the classifier: training rows, and a bandwidth."""
+"""Base class of the regressors and the classifier: training rows, and a bandwidth.
+
+A fitted estimator has a smoother, from which all predictions are computed: the training rows
+(its keys), their targets (its values), a kernel, and one or several local polynomials
+(`_fitted_smoother`). A fit of the regressors may mix them with an additive stage, a sum of
+functions of single features (`_additive_mixture`).
+"""
 
 import copy
 import functools
@@ -46,15 +52,19 @@ from ._errors import ErrorSettings
 from ._fitted_smoother import FittedSmoother, single_member, stored_smoother, weighed
 from ._robust import doubts_of_robustness, robustness, with_mean_weight_1
 
-# If no bandwidth was searched, the first row is predicted from this many rows, so that a kernel
-# or a bandwidth that fails does so in `fit`.
+# If no bandwidth was searched, the first row is predicted from at most this many rows, so that
+# a kernel or a bandwidth that fails does so in `fit`.
 _CHECKED_ROWS = 2**12
 # Attributes that a search sets, which are removed before the next search.
 _CHOSEN = {"bandwidth_search_", "criterion_value_", "relevance_"}
 
 
 def _field(field, *, may_be_none=False):
-    """Return a property that is a field of the fitted smoother; dots name a nested one."""
+    """Return a property of an estimator that is a field of its smoother.
+
+    `field` is the name; dots name the field of a field. A field that is None has no attribute,
+    unless `may_be_none`.
+    """
 
     def get(self):
         value = operator.attrgetter(field)(self._smoother)
@@ -97,11 +107,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     kernel_, bandwidth_, degree_ = _field("kernel"), _field("bandwidth"), _field("degree")
     n_neighbors_ = _field("n_neighbors")
     robustness_weights_ = _field("error_settings.robustness")
-    # Parameters of those with local polynomials.
+    # Values of the parameters that only estimators with local polynomials have.
     degree, structure = 0, "joint"
-    # Parameters of regressors with one kernel.
+    # Values of the parameters that only regressors with one kernel have.
     robust, gap = False, 0
-    # Whether a search lets several outputs count alike, whatever their units.
+    # Whether several outputs count alike in a search, whatever their units.
     _standardizes_outputs = True
 
     def __init__(
@@ -147,6 +157,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return explained(X, self._explain(X, k), self._row_labels)
 
     def _explain(self, X, k):
+        """Return the `Explanation` of `explain`, a named tuple of arrays."""
         smoother = self._smoother
         need_all_rows("explanations", smoother.keys)
         indices, weights = heaviest(smoother.hat_matrix, self._read_rows(X), len(self.keys_), k)
@@ -183,11 +194,25 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
 
     @property
     def _smoother(self):
+        """The smoother; raises NotFittedError before `fit`."""
         check_is_fitted(self)
         return self.smoother_
 
     def _store(self, X, values, sample_weight, *, append=False):
-        """Store keys and values, and choose the bandwidth for them."""
+        """Store rows and values, and choose the bandwidth for them; return `self`.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The rows as numbers, and as codes of levels.
+        values : array of shape (n,) or (n, n_outputs)
+            Their targets, or indicators of their classes.
+        sample_weight : array-like of shape (n,) or None
+            Their weights; None for 1.
+        append : bool, default=False
+            Whether the rows are added to those that are stored.
+        """
+        # 1. Read the weights, and append rows, values and weights to those that are stored.
         weights = check_key_weights(sample_weight, X)
         if append:
             if weights is not None or self.key_weights_ is not None:
@@ -198,21 +223,27 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         else:
             X, values = own_copy(X), own_copy(values)
         X, values = clip_weightless_rows(X, weights), clip_weightless_rows(values, weights)
+        # 2. Check the parameters.
         if not (is_one_of(self.degree, "auto") or is_degree(self.degree)):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 'auto', 0, 1, 2 or 3.")
         check_choice("empty", self.empty, EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("structure", self.structure, ("auto", "joint", "additive"))
+        # 3. Set the smoother. A search has predicted rows already; otherwise one is predicted.
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
-        warn_user(*self._smooth(X, values, weights))
+        warn_user(*self._set_smoother(X, values, weights))
         if not hasattr(self, "bandwidth_search_"):
             check_first_row(self.smoother_)
         self._kept["parameters"] = copy.deepcopy(self.get_params(deep=False))
         return self
 
-    def _smooth(self, keys, values, weights):
-        """Set the smoother of rows, with all that is chosen for them; return warnings."""
+    def _set_smoother(self, keys, values, weights):
+        """Set `smoother_` for rows: choose kernel, bandwidth and weights.
+
+        Returns warnings, which the caller issues. `weights` (n_rows,) are those that were
+        passed to `fit`; None for 1.
+        """
         degree = 1 if self.degree == "auto" else int(self.degree)
         # This is a placeholder; `_choose` sets the kernel and the bandwidth.
         self.smoother_ = FittedSmoother(
@@ -226,34 +257,40 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             empty=self.empty,
             algorithm=self.algorithm,
             error_settings=ErrorSettings(
-                self.gap, given_weights=weights, random_state=self.random_state
+                gap=self.gap, given_weights=weights, random_state=self.random_state
             ),
         )
         return self._choose()
 
     def _smoother_of(self, values):
-        """Return the smoother that a fit chooses for other values of the training rows."""
-        # By the parameters as they were; as they are in files of version 0.2.0.
-        model = type(self)(**self._kept.get("parameters", self.get_params(deep=False)))
+        """Return the smoother that a fit chooses for other values of the training rows.
+
+        `values` have the shape (n_rows,) or (n_rows, n_outputs).
+        """
+        # The parameters are those of the fit. Files of version 0.2.0 have not kept them; the
+        # current parameters then take their place.
+        parameters = self._kept.get("parameters", self.get_params(deep=False))
+        model = type(self)(**parameters)
         model.columns_ = self.columns_
-        model._smooth(self.keys_, values, self.key_weights_)
+        model._set_smoother(self.keys_, values, self.key_weights_)
         return model.smoother_
 
     def _choose(self):
-        """Set the smoother with its kernel and bandwidths for the rows; return warnings."""
+        """Set the kernel, bandwidths and weights of `smoother_`; return warnings.
+
+        Before, `smoother_` has the training rows and a placeholder for the kernel.
+        """
+        # 1. The rows get robust weights.
         kernel, rule = self._check_kernel(), self._bandwidth_rule()
         rows, doubts = self._rows().compared_by(kernel), []
         smoother = self.smoother_.replace(columns=rows.columns)
         if check_flag("robust", self.robust):
             need_all_rows("errors of robust=True", rows.X)
             doubts = doubts_of_robustness(rows)
-            weights = robustness(rows, rule, kernel)
-            rows = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
-            settings = replace(smoother.error_settings, robustness=weights)
-            smoother = smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
+            rows, smoother = _weight_robustly(rows, smoother, rule, kernel)
 
         def smoother_at(degree, bandwidth, n_neighbors=None):
-            """Return the smoother of one degree at a bandwidth."""
+            """Return the smoother of one degree at a bandwidth, adaptive with `n_neighbors`."""
             return smoother.replace(
                 kernel=mixed_kernel(kernel, rows.columns, bandwidth),
                 bandwidth=bandwidth,
@@ -261,10 +298,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
                 degree=degree,
             )
 
+        # 2. The degrees are given, or those that "auto" averages.
         report = self._report()
         # The number of bandwidths that a search tries is not known beforehand.
         report.begin(None if rule.searches else 0)
-        # Rows that are far from all others in a feature are not searched on.
+        # A bandwidth is searched on rows without outliers among the features.
         searched = rows.without_outliers() if smoother.is_in_memory else rows
         degrees = [smoother.degree]
         if self.degree == "auto":
@@ -273,25 +311,31 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
             searched = searched.with_options(random_state=seed, precision=precision)
-        terms = None
-        if self._has_additive_stage(rows, rule, kernel, len(degrees)):
-            terms = self._learn_terms(rows)
+        has_stage = self._has_additive_stage(rows, rule, kernel, len(degrees))
+        terms = self._learn_terms(rows) if has_stage else None
         if self.structure == "additive":
+            # A rule of thumb takes the sum of the weights for the number of rows.
             degrees, searched = degrees[:1], with_mean_weight_1(searched)
+        # 3. Bandwidths are chosen for each degree.
         search = functools.partial(choose_members, degrees, rule, kernel, smoother_at, report)
         choice, self.smoother_, ended = search(searched)
         vars(self).update(choice.attributes)
+        # 4. The joint smoother is mixed with an additive stage and a smoother of its residuals.
         if terms is not None and not ended:
             mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
             if self.structure == "auto":
                 residuals = searched.with_options(values=mixture.residuals(mixture.values_2d))
-                _, second, _ = search(residuals, mixture.with_second_stage)
+                _, second, _ = search(residuals, predictor=mixture.with_second_stage)
                 self.smoother_ = mixture.with_second_stage(second).with_best_weight()
         report.end()
         return [*choice.warnings, *doubts]
 
     def _rows(self):
-        """Return the training rows as searches of bandwidths take them, with their options."""
+        """Return the training rows as `Rows`, which searches for bandwidths take.
+
+        Their options are parameters: `empty` says what is predicted where no row has weight,
+        and leave-one-out also leaves out the `gap` rows before and after each.
+        """
         smoother = self.smoother_
         return Rows(
             X=smoother.keys,
@@ -308,11 +352,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         )
 
     def _bandwidth_rule(self):
-        """Return the rule that chooses bandwidths, and keep its name."""
+        """Return the rule that chooses bandwidths; keep its name for the summary."""
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         name = self.bandwidth if isinstance(self.bandwidth, str) else "given"
         if self.structure == "additive" and rule.serves_each_degree and rule.searches:
-            # Only residuals are averaged in windows, for which a rule of thumb suffices.
+            # Only errors are averaged in windows, for which a rule of thumb suffices.
             name, rule = "scott", SMOOTHER_RULES["scott"]
         self._keep(rule=name)
         return rule
@@ -320,14 +364,24 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     def _has_additive_stage(self, rows, rule, kernel, n_degrees):
         """Return True if predictions are to have an additive stage.
 
-        `n_degrees` is the number of degrees that are averaged. Raises ValueError if
-        structure="additive" does not serve another parameter.
+        Raises ValueError if structure="additive" does not serve another parameter.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training rows, with the columns that the kernel compares.
+        rule : BandwidthRule
+            The rule that chooses bandwidths.
+        kernel : Kernel
+            The kernel of the numeric columns.
+        n_degrees : int
+            Number of degrees that are averaged; above 1 only if `degree` is "auto".
         """
         if self.structure != "additive":
             n_features = len(rows.columns.numeric) + len(rows.columns.categorical)
-            is_default = self.structure == "auto" and n_degrees > 1 and rule.searches
+            is_chosen = self.structure == "auto" and n_degrees > 1 and rule.searches
             is_served = not self.gap and kernel.decreasing and not is_partitioned(rows.X)
-            return is_default and is_served and n_features > 1
+            return is_chosen and is_served and n_features > 1
         need_all_rows("fits with structure='additive'", rows.X)
         is_adaptive = isinstance(rule, AdaptiveBandwidth | NeighborSearch)
         unserved = (
@@ -344,10 +398,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return True
 
     def _learn_terms(self, rows):
-        """Learn the terms of the additive stage; None if nothing varies.
+        """Learn the `AdditiveTerms` of the additive stage; return None if nothing varies.
 
-        `rows` has outliers among the features with their weights. Without them, a line would be
-        far from 0 at an outlier, which alone would determine its slope.
+        `rows` (a `Rows`) has outliers among the features with their weights. Columns that are
+        learned without an outlier would be far from 0 there, and the outlier alone would
+        determine their coefficients.
         """
         weights = weights_or_ones(rows.X, rows.sample_weight)
         terms = learn_terms(rows.X, rows.values, rows.columns, weights)
@@ -360,13 +415,14 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return terms
 
     def _check_kernel(self):
-        """Return a copy of the kernel; raise ValueError if it does not serve the fit."""
+        """Return a copy of the kernel; raise ValueError if the fit cannot use it."""
         # It is a copy, since changing the parameter later must not change a fitted estimator.
         kernel = as_kernel(clone(self.kernel, safe=False))
         if self.degree not in ("auto", 0):
             refuse_signed(kernel, self.kernel)
-        names = isinstance(kernel, ProductKernel) and isinstance(kernel.kernels, (list, tuple))
-        if names and self.columns_.categorical:
+        is_product = isinstance(kernel, ProductKernel)
+        names_columns = is_product and isinstance(kernel.kernels, (list, tuple))
+        if names_columns and self.columns_.categorical:
             raise ValueError(
                 f"kernel={self.kernel!r} names columns itself, but X has categorical columns: "
                 "pass only the kernel of the numeric columns, or X as numbers."
@@ -374,13 +430,25 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         return kernel
 
     def _report(self):
-        """Return the report of a fit to its callbacks."""
+        """Return the `Report`, which tells callbacks of each bandwidth that is tried."""
         y = functools.partial(targets_at, self, slice(None))
         return Report(self, X=self.keys_, y=y, metadata={"sample_weight": self.key_weights_})
 
 
+def _weight_robustly(rows, smoother, rule, kernel):
+    """Return the `Rows` and the smoother of the training rows with robust weights.
+
+    The weights are computed at bandwidths that the rule chooses for the kernel.
+    """
+    robust_weights = robustness(rows, rule, kernel)
+    rows = replace(rows, sample_weight=weighed(rows.sample_weight, robust_weights))
+    settings = replace(smoother.error_settings, robustness=robust_weights)
+    return rows, smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
+
+
 def check_first_row(smoother):
-    """Raise in fit the error that a prediction of the first row would raise."""
+    """Predict the first row by a smoother of few rows, so that `fit` raises errors of it."""
+    # Rows without any weight would be an error of their own.
     first = smoother.first(_CHECKED_ROWS).replace(empty="nan")
     if first.key_weights is not None and not first.key_weights.any():
         first = first.replace(key_weights=None)

@@ -6,6 +6,9 @@ All predictions of an estimator are computed from it. Its terms:
   rows that are predicted.
 * A **member** is a local polynomial: a degree and a bandwidth. Predictions are the average of
   all members, by their weights. In most fits there is one member.
+* The **window** of a query is the weights of the keys around it. An adaptive bandwidth reaches
+  to the neighbour number `n_neighbors` of the query; other windows are doubled if the keys in
+  them do not determine the polynomial (`_polynomial`).
 * The **hat matrix** has a row for each query; its product with the values is the prediction.
 * A row is **at the edge** of the training rows if one of its numbers is their smallest or
   largest. A query beyond the edge is moved to it, number by number.
@@ -47,8 +50,8 @@ from ._errors import Errors, ErrorSettings
 
 # Degree of the curve that a confidence band is around, and the factor on the bandwidth, for
 # predictions of degree 0 to 3. They were measured: the bias of the curve is small relative to
-# its standard error, and the band is not wider than this takes. In more than ten features
-# parabolas have too many coefficients, so that the curve is of lines.
+# its standard error, and the band is no wider than necessary. In more than ten features,
+# parabolas have too many coefficients for the rows of a window, so the curve consists of lines.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6), (3, 0.6))
 _BAND_OF_MANY_FEATURES, _MANY_FEATURES = (1, 0.5), 10
 
@@ -62,7 +65,7 @@ class Member(NamedTuple):
 
 
 def single_member(degree, bandwidth):
-    """Return the `member_fields` of a smoother with one member."""
+    """Return the field `member_fields` of a smoother that has one member."""
     return (tuple(Member(degree, bandwidth, weight=1.0)),)
 
 
@@ -80,14 +83,14 @@ class FittedSmoother:
     columns: Any  # Columns: which features are numbers, and which categories
     member_fields: tuple  # fields of each `Member`, as tuples, which stored files may hold
     n_neighbors: int | None  # the neighbour that an adaptive bandwidth reaches to
-    empty: str  # "nearest" or "nan"
+    empty: str  # prediction where no key has weight: by the "nearest" key, or "nan"
     algorithm: str  # "auto" or "dense"
     widening: bool = True  # whether windows in which rows have little weight may be doubled
-    factor: float = 1.0  # on the bandwidth, adaptive or not
+    factor: float = 1.0  # multiplies the bandwidth, adaptive or not
     error_settings: Any = dataclasses.field(default_factory=ErrorSettings)
 
     def __getstate__(self):
-        # What depends on the rows alone is computed again.
+        # Only the fields are stored; cached properties are computed again.
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @cached_property
@@ -127,27 +130,34 @@ class FittedSmoother:
         return dataclasses.replace(self, **changes)
 
     def with_members(self, members):
-        """Return the smoother of the same rows with other members."""
+        """Return the smoother of the same rows with other members, an iterable of `Member`."""
         changed = self.replace(member_fields=tuple(map(tuple, members)))
         if not self.columns.categorical:
             return changed
-        of_numbers = [factor for name, factor, _ in self.kernel.kernels if name == "numbers"]
-        kernel = mixed_kernel(*of_numbers or [None], self.columns, changed.bandwidth)
+        # The kernel is a product, in which categories have the lambdas of the heaviest member.
+        # Only the factor "numbers" is kept; without numbers there is none.
+        kernels = {name: kernel for name, kernel, _ in self.kernel.kernels}
+        kernel = mixed_kernel(kernels.get("numbers"), self.columns, changed.bandwidth)
         return changed.replace(kernel=kernel)
 
     def with_bandwidth(self, bandwidth, **changes):
-        """Return the smoother with one member, of the same degree at another bandwidth."""
-        return self.with_members([Member(self.degree, bandwidth, 1.0)]).replace(**changes)
+        """Return the smoother with one member, of the same degree at another bandwidth.
+
+        `changes` are other values of further fields.
+        """
+        return self.with_members([Member(self.degree, bandwidth, weight=1.0)]).replace(
+            **changes
+        )
 
     def rescaled(self, change):
-        """Return the smoother with the bandwidth ``change(bandwidth)`` in each member."""
+        """Return the smoother in which each member has the bandwidth ``change(bandwidth)``."""
         return self.with_members(
             member._replace(bandwidth=change(member.bandwidth)) for member in self.members
         )
 
     @cached_property
-    def polynomials(self):
-        """Pairs of the weight of a member and the smoother of this member alone."""
+    def weighted_smoothers(self):
+        """Pairs of the weight of a member and the smoother that has only this member."""
         if len(self.members) == 1:
             return [(1.0, self)]
         return [
@@ -158,8 +168,9 @@ class FittedSmoother:
     @property
     def extrapolating_line(self):
         """The smoother of the local line, which extrapolates for all members."""
-        local = [alone for _, alone in self.polynomials if alone.degree]
-        return min(local, key=operator.attrgetter("degree"))
+        # `_degrees` keeps a member of degree 1 in every average of several members.
+        smoothers = [smoother for _, smoother in self.weighted_smoothers if smoother.degree]
+        return min(smoothers, key=operator.attrgetter("degree"))
 
     def move_to_edge(self, X):
         """Return the queries moved to the edge, and the positions of those that were moved.
@@ -172,12 +183,25 @@ class FittedSmoother:
         edge = X.clip(*self.key_limits).astype(X.dtype)
         return edge, None if is_partitioned(X) else np.flatnonzero((edge != X).any(axis=1))
 
-    def _averaged(self, X, evaluate):
-        """Average over the members what they have at queries, a list of arrays (n, ...).
+    def _average_members(self, X, evaluate):
+        """Average results of the members, such as predictions or rows of the hat matrix.
 
         A query beyond the edge gets the average at the edge, plus the change of the local line
-        from there to the query. ``evaluate(smoother, queries, is_inside)`` computes the arrays
-        of one member; `is_inside` (n, n_features) is True for coordinates that are not moved.
+        from there to the query.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The queries.
+        evaluate : callable
+            ``evaluate(smoother, queries, is_inside)`` returns the results of the smoother of
+            one member, a list of arrays (n, ...). The mask `is_inside` (n, n_features) is True
+            for numbers that were not moved to the edge.
+
+        Returns
+        -------
+        averages : list of arrays of shape (n, ...)
+            The average of each of these results.
         """
         all_inside = np.broadcast_to(np.True_, X.shape)
         if len(self.members) == 1:
@@ -185,23 +209,27 @@ class FittedSmoother:
         edge, outside = self.move_to_edge(X)
         is_inside = edge == X
         averages = weighted_sum(
-            (weight, evaluate(alone, edge, is_inside))
-            for weight, alone in self.polynomials
+            (weight, evaluate(smoother, edge, is_inside))
+            for weight, smoother in self.weighted_smoothers
             if weight
         )
+        # If queries are in partitions, it is not known which are outside: all are corrected.
+        line = self.extrapolating_line
         if outside is None:
-            at_query = evaluate(self.extrapolating_line, X, all_inside)
-            at_edge = evaluate(self.extrapolating_line, edge, is_inside)
-            return [x + a - b for x, a, b in zip(averages, at_query, at_edge, strict=True)]
+            line_at_query = evaluate(line, X, all_inside)
+            line_at_edge = evaluate(line, edge, is_inside)
+            triples = zip(averages, line_at_query, line_at_edge, strict=True)
+            return [average + at_query - at_edge for average, at_query, at_edge in triples]
         if len(outside):
-            at_query = evaluate(self.extrapolating_line, X[outside], all_inside[outside])
-            at_edge = evaluate(self.extrapolating_line, edge[outside], is_inside[outside])
-            for x, a, b in zip(averages, at_query, at_edge, strict=True):
-                x[outside] += a - b
+            line_at_query = evaluate(line, X[outside], all_inside[outside])
+            line_at_edge = evaluate(line, edge[outside], is_inside[outside])
+            triples = zip(averages, line_at_query, line_at_edge, strict=True)
+            for average, at_query, at_edge in triples:
+                average[outside] += at_query - at_edge
         return averages
 
     def take(self, rows):
-        """Return the smoother of a selection of the rows."""
+        """Return the smoother of some of the keys: positions, a mask or a slice."""
         return self.replace(
             keys=self.keys[rows],
             values=self.values[rows],
@@ -210,7 +238,7 @@ class FittedSmoother:
         )
 
     def first(self, n_rows):
-        """Return the smoother of the first `n_rows` rows, which are read into memory."""
+        """Return the smoother of the first `n_rows` keys, which are read into memory."""
         first = self.take(slice(n_rows))
         keys, values, weights = to_memory(first.keys, first.values, first.key_weights)
         return first.replace(keys=keys, values=values, key_weights=weights)
@@ -229,12 +257,12 @@ class FittedSmoother:
 
     @property
     def row_weights(self):
-        """Weights of the rows; 1 if there are none."""
+        """Weights of the keys, (n_keys,), as an array also if all are 1."""
         return weights_or_ones(self.keys, self.key_weights)
 
     @property
     def n_rows(self):
-        """Number of rows of positive weight."""
+        """Number of keys of positive weight."""
         if self.key_weights is None:
             return len(self.keys)
         return int(reduce_rows(np.count_nonzero, operator.add, self.key_weights))
@@ -246,12 +274,14 @@ class FittedSmoother:
 
     @property
     def divisors(self):
-        """The number by which each column is divided before the kernel compares rows."""
+        """Numbers (n_features,) that columns are divided by before the kernel compares them."""
         return self.columns.divisors(self.factor * self.bandwidth)
 
     @property
     def widens(self):
-        """True if windows in which rows have little weight are doubled."""
+        """True if windows that do not determine the polynomial are doubled."""
+        # Windows are doubled by their bandwidth. Adaptive ones always have enough keys, and a
+        # window only grows with the bandwidth if the kernel falls with the distance.
         is_fixed = (
             self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
         )
@@ -259,34 +289,42 @@ class FittedSmoother:
         is_local = self.degree > 0 and len(self.columns.numeric) > 0
         return is_asked and is_local and is_fixed and self.is_in_memory
 
-    def doubled(self, times):
-        """Return the smoother whose windows are doubled `times` times, and are not widened."""
-        if times not in self._doubled:
-            factor = self.factor * 2.0**times
-            self._doubled[times] = self.replace(factor=factor, widening=False)
-        return self._doubled[times]
+    def doubled(self, n_doublings):
+        """Return the smoother at ``2**n_doublings`` times the bandwidth, in fixed windows.
+
+        Fixed windows are not doubled any more.
+        """
+        if n_doublings not in self._doubled_smoothers:
+            factor = self.factor * 2.0**n_doublings
+            smoother = self.replace(factor=factor, widening=False)
+            self._doubled_smoothers[n_doublings] = smoother
+        return self._doubled_smoothers[n_doublings]
 
     @cached_property
-    def _doubled(self):
-        """Smoothers of doubled windows by the number of times; they keep what they computed."""
+    def _doubled_smoothers(self):
+        """Smoothers by the number of doublings; they keep what they have computed."""
         return {}
 
     @cached_property
     def windows(self):
-        """The `Windows` of the rows, and a smoother of the design points (the distinct rows).
+        """The `Windows`, which judge whether a window determines the polynomial."""
+        n_coefficients = Basis(self.degree, len(self.columns.numeric)).size
+        return Windows(self.keys, self.values_2d, self.row_weights, n_coefficients)
 
-        The latter is None if all rows are distinct.
+    @cached_property
+    def at_design_points(self):
+        """The smoother of the design points, the distinct keys; None if no key repeats another.
+
+        It only measures windows, so the points have no values and equal weights.
         """
-        size = Basis(self.degree, len(self.columns.numeric)).size
-        windows, points = Windows(self.keys, self.values_2d, self.row_weights, size), None
-        if windows.has_repeats:
-            points = self.take(windows.first_rows)
-            points = points.replace(values=points.keys[:, :0], key_weights=None)
-        return windows, points
+        if not self.windows.has_repeats:
+            return None
+        points = self.take(self.windows.first_rows)
+        return points.replace(values=points.keys[:, :0], key_weights=None)
 
     @cached_property
     def key_limits(self):
-        """Smallest and largest number of each column, (n_features,) each.
+        """Smallest and largest number of each column over the keys, (n_features,) each.
 
         They are infinite for categories, which are never moved to the edge.
         """
@@ -295,10 +333,12 @@ class FittedSmoother:
         return np.where(numeric, low, -np.inf), np.where(numeric, high, np.inf)
 
     @cached_property
-    def box(self):
-        """Lower and upper bounds to which queries are clipped, and their largest distance.
+    def query_limits(self):
+        """Lower and upper limits of queries, (n_features,) each, and a distance.
 
-        The distance is that along a column, in bandwidths.
+        Local polynomials clip queries to these limits, which are many ranges of the keys away.
+        The distance is the largest one between a query and a key, along a column, in
+        bandwidths.
         """
         (low, high), numeric = self.key_limits, self.columns.is_numeric
         with np.errstate(over="ignore", invalid="ignore"):
@@ -308,7 +348,7 @@ class FittedSmoother:
 
     @cached_property
     def algorithm_name(self):
-        """Name of the algorithm that predicts as many queries as there are rows."""
+        """Name of the algorithm that predicts as many queries as there are keys."""
         if self.algorithm == "dense":
             return "dense"
         keys = self.first(ROWS_AT_ONCE).keys
@@ -322,21 +362,21 @@ class FittedSmoother:
         )
 
     def predict_training_rows(self, window_source):
-        """Return the `Predictions` of the rows, with and without themselves.
+        """Return the `Predictions` of the training rows, with and without themselves.
 
         Adaptive windows reach to the neighbours in `window_source`. This is the smoother
         itself, or, in tests of a feature, the one whose keys have not lost the feature.
         """
-        pairs = zip(self.polynomials, window_source.polynomials, strict=True)
+        pairs = zip(self.weighted_smoothers, window_source.weighted_smoothers, strict=True)
         predictions = (
-            (weight, _polynomial.predict_training_rows(member, source_of_member))
-            for (weight, member), (_, source_of_member) in pairs
+            (weight, _polynomial.predict_training_rows(smoother, window_source_of_member))
+            for (weight, smoother), (_, window_source_of_member) in pairs
         )
         return Predictions(*weighted_sum(predictions))
 
     @cached_property
     def training_predictions(self):
-        """`Predictions` of the rows, with and without themselves."""
+        """`Predictions` of the training rows, with and without themselves."""
         if self.is_in_memory:
             return self.predict_training_rows(self)
         return _polynomial.predict_by_sums(self)
@@ -345,79 +385,94 @@ class FittedSmoother:
     errors = cached_property(Errors)
 
     @cached_property
-    def less_biased(self):
-        """The smoother that confidence bands are around."""
+    def band_smoother(self):
+        """The smoother that confidence bands are around, whose bias is smaller."""
         if len(self.members) == 1:
-            degree, factor = self._band(self.degree)
+            degree, factor = self._band_degree_and_factor(self.degree)
             # Windows of averages are not widened, so those of the line around them are not.
             widening = self.widening and self.degree > 0
             return self.replace(degree=degree, factor=factor, widening=widening)
-        return self.with_members(self.less_biased_members)
+        return self.with_members(self.band_members)
 
     @property
-    def less_biased_members(self):
+    def band_members(self):
         """The members of the smoother that bands are around, if there are several."""
-        numeric, members = self.columns.is_numeric, []
+        is_numeric, members = self.columns.is_numeric, []
         for degree, bandwidth, weight in self.members:
-            band_degree, factor = self._band(degree)
-            bandwidth = np.where(numeric, factor, 1.0) * bandwidth
-            members.append(Member(band_degree, bandwidth, weight))
+            band_degree, factor = self._band_degree_and_factor(degree)
+            band_bandwidth = np.where(is_numeric, factor, 1.0) * bandwidth
+            members.append(Member(band_degree, band_bandwidth, weight))
         return members
 
     def without_terms_of(self, feature):
-        """Return the smoother without an additive term of a feature, of which it has none."""
+        """Return the smoother itself, which has no additive terms that could be left out."""
         return self
 
-    def _band(self, degree):
-        """Return the degree of the curve that a band is around, and its bandwidth's factor."""
+    def _band_degree_and_factor(self, degree):
+        """Return the degree and the factor on the bandwidth of the curve that a band is around.
+
+        `degree` is that of the predictions.
+        """
         if degree == 1 and len(self.columns.numeric) > _MANY_FEATURES:
             return _BAND_OF_MANY_FEATURES
         return _BANDS[degree]
 
     def predict(self, X, values=None):
-        """Predict queries, from other values (n_keys, ...) of the rows if they are passed."""
+        """Predict queries, from other values (n_keys, ...) of the keys if they are passed.
+
+        The result has the shape (n_queries, ...).
+        """
         values = self.values if values is None else values
 
-        def evaluate(alone, Q, _):
-            return [_polynomial.predict(alone, Q, values)]
+        def evaluate(smoother, queries, is_inside):
+            return [_polynomial.predict(smoother, queries, values)]
 
-        return self._averaged(X, evaluate)[0]
+        return self._average_members(X, evaluate)[0]
 
     def average(self, X, values, scale=None):
-        """Average values (n_keys, ...) of the rows at queries, whatever the degree.
+        """Average values (n_keys, ...) of the keys at queries, (n_queries, ...).
 
-        `scale` (n_queries,) multiplies the bandwidth; by default it is that of the smoother.
+        These are averages (degree 0) whatever the degree of the smoother. `scale` (n_queries,)
+        multiplies the bandwidth; by default it is that of the smoother.
         """
-        return self.smooth(0, X, values, scale)[0]
+        averages, _ = self.smooth(degree=0, X=X, values=values, scale=scale)
+        return averages
 
     def smooth(self, degree, X, values, scale=None):
-        """Return the fields of averages at queries (degree 0), or those of a `LocalFit`."""
+        """Smooth values (n_keys, ...) at queries, in windows that are not doubled.
+
+        Returns a tuple. For degree 0 it has averages (n_queries, ...) and logarithms of the
+        sums of weights, (n_queries,); for a higher degree the fields of a `LocalFit`. `scale`
+        is that of `average`.
+        """
         scale = self.bandwidth_factors(X) if scale is None else scale
         is_fitted = values is self.values and degree == self.degree
-        if is_fitted and not is_partitioned(X) and self._prepared is not None:
-            return smooth_prepared(self._prepared, X, scale)
+        if is_fitted and not is_partitioned(X) and self._prepared_keys is not None:
+            return smooth_prepared(self._prepared_keys, X, scale)
         return smooth(
             self.attention_smoother(degree), X, self.keys, values, self.key_weights, scale
         )
 
     @cached_property
-    def _prepared(self):
-        """The rows as predictions read them; None if they are many or in partitions.
+    def _prepared_keys(self):
+        """The keys and values as `smooth_prepared` reads them, which are kept for later calls.
 
-        They are kept, so that a prediction of one query does not read all rows again.
+        So a prediction of one query does not read all keys again. None if the keys are too many
+        or in partitions.
         """
         return prepare(
             self.attention_smoother(self.degree), self.keys, self.values, self.key_weights
         )
 
     def attention_smoother(self, degree):
-        """Return the `Smoother` of averages (degree 0) or local polynomials of a degree."""
+        """Return the settings (a `Smoother`) with which `attention` smooths at a degree."""
         return Smoother(self.kernel, self.divisors, degree, self.empty, self.algorithm)
 
     def leave_one_out(self, values=None, **changes):
-        """Return the `LeaveOneOut` of values of the rows, by the heaviest member.
+        """Return the `LeaveOneOut` of the heaviest member: keys predicted without themselves.
 
-        `changes` are other arguments of `LeaveOneOut`.
+        `values` (n_keys, n_values) are smoothed instead of the smoother's own if they are
+        passed. `changes` are other arguments of `LeaveOneOut`.
         """
         options = {
             "bandwidth": self.divisors,
@@ -431,39 +486,45 @@ class FittedSmoother:
         return LeaveOneOut(self.keys, values, self.kernel, **options | changes)
 
     def predict_left_out(self, rows, factor=1.0, gap=0):
-        """Predict rows without themselves, in windows wider by a factor.
+        """Predict training rows without themselves, (n_rows, n_outputs).
 
-        The `gap` rows before and after each, which have correlated noise, are left out as well.
+        `rows` are their positions. The `gap` rows before and after each, which have correlated
+        noise, are left out as well. `factor` multiplies the bandwidth.
         """
-
-        def left_out(alone):
+        weighted = []
+        for weight, smoother in self.weighted_smoothers:
             scale = factor
-            if alone.n_neighbors is not None:
-                scale = factor * alone.bandwidth_factors(alone.keys[rows], more=1)
-            return alone.leave_one_out(rows=rows, gap=gap).predictions(scale).left_out
-
-        return weighted_sum((w, [left_out(alone)]) for w, alone in self.polynomials)[0]
+            if smoother.n_neighbors is not None:
+                # A row that is left out is not its own neighbour, so the next one replaces it.
+                scale = factor * smoother.bandwidth_factors(smoother.keys[rows], more=1)
+            predictions = smoother.leave_one_out(rows=rows, gap=gap).predictions(scale)
+            weighted.append((weight, [predictions.left_out]))
+        return weighted_sum(weighted)[0]
 
     def local_rows(self, X, more=0, *, without_each=False):
         """Return the `LocalRows`: rows of the hat matrix at queries, and predictions.
 
-        With an adaptive bandwidth, windows reach `more` neighbours further. Predictions without
-        each row are computed only if `without_each`.
+        With an adaptive bandwidth, windows reach `more` neighbours further. If `without_each`,
+        also compute the predictions of the queries without each of the keys.
         """
         if len(self.members) == 1:
             return _polynomial.local_rows(self, X, more, without_each=without_each)
-        names = ["values", "effects", "left_out"][: 2 + without_each]
+        # An average of several members has these fields; the others are None.
+        names = ["values", "effects"] + ["left_out"] * without_each
 
-        def evaluate(alone, Q, _):
-            rows = _polynomial.local_rows(alone, Q, more, without_each=without_each)
+        def evaluate(smoother, queries, is_inside):
+            rows = _polynomial.local_rows(smoother, queries, more, without_each=without_each)
             return [getattr(rows, name) for name in names]
 
-        averages = dict(zip(names, self._averaged(X, evaluate), strict=True))
+        averages = dict(zip(names, self._average_members(X, evaluate), strict=True))
         return attention.LocalRows(**dict.fromkeys(attention.LocalRows._fields) | averages)
 
     def weights(self, X, scale=None):
-        """Return the weights (n_queries, n_keys) of the rows in averages, as in `average`."""
-        options = self.options(X)
+        """Return the weights (n_queries, n_keys) of the keys in averages; rows sum to 1.
+
+        `scale` is that of `average`.
+        """
+        options = self.attention_options(X)
         if scale is not None:
             options["query_scale"] = scale
         return attention_weights(X, self.keys, self.kernel, **options)
@@ -475,7 +536,7 @@ class FittedSmoother:
         return self.weights(X)
 
     def left_out(self, X):
-        """Return predictions, rows of the hat matrix, and predictions without each row.
+        """Return predictions, rows of the hat matrix, and predictions without each key.
 
         Their shapes are (n_queries, n_outputs), (n_queries, n_keys) and
         (n_queries, n_keys, n_outputs).
@@ -492,21 +553,22 @@ class FittedSmoother:
     def gradient(self, X, values):
         """Return derivatives of predictions of values, with respect to the queries.
 
-        Their shape is (n_queries, n_features) or (n_queries, n_outputs, n_features).
+        The values have the shape (n_keys,) or (n_keys, n_outputs), the derivatives (n_queries,
+        n_features) or (n_queries, n_outputs, n_features).
         """
 
-        def slopes(alone, Q, is_inside):
+        def evaluate(smoother, queries, is_inside):
             # A coordinate that is moved to the edge has no effect on what is predicted there.
-            gradients = _polynomial.gradient(alone, Q, values)
+            gradients = _polynomial.gradient(smoother, queries, values)
             return [gradients * (is_inside if gradients.ndim == 2 else is_inside[:, None])]
 
-        return self._averaged(X, slopes)[0]
+        return self._average_members(X, evaluate)[0]
 
     def bandwidth_factors(self, X, more=0):
-        """Return the factor (n_queries,) on the bandwidth at queries; None for 1.
+        """Return the factors (n_queries,) on the bandwidth at queries; None for 1.
 
-        With an adaptive bandwidth, it is the distance to the neighbour number
-        ``n_neighbors + more``.
+        With an adaptive bandwidth, a factor is the distance from the query to its neighbour
+        number ``n_neighbors + more``, in bandwidths.
         """
         if self.n_neighbors is None:
             return None
@@ -522,7 +584,10 @@ class FittedSmoother:
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
 
     def scaled_rows(self, X):
-        """Return rows in bandwidths, in the columns along which the kernel decreases."""
+        """Return rows in units of the bandwidths, (n, n_columns).
+
+        They have only the columns along which the kernel falls with the distance.
+        """
         form = self.radial_form
         kernel = self.kernel if form is None else form.kernel
         columns = self.columns.numeric if form is None else form.columns
@@ -530,11 +595,14 @@ class FittedSmoother:
         return np.asarray(X[:, columns], dtype=np.float64) / self.bandwidth[columns]
 
     def need_positive_weights(self, what):
-        """Raise ValueError if the kernel takes negative values."""
+        """Raise ValueError if the kernel takes negative values; `what` needs the weights."""
         refuse_negative(self.kernel, self.kernel.signed, what)
 
-    def options(self, X, more=0):
-        """Return the keyword arguments that functions of `attention` share, for queries."""
+    def attention_options(self, X, more=0):
+        """Return keyword arguments for functions of `attention` that smooth at queries X.
+
+        With an adaptive bandwidth, windows reach `more` neighbours further.
+        """
         return {
             "bandwidth": self.divisors,
             "query_scale": self.bandwidth_factors(X, more),
@@ -544,11 +612,11 @@ class FittedSmoother:
 
     @property
     def radial_form(self):
-        """The kernel as a function of the distance; None for other kernels."""
+        """The kernel as a function of the distance; None if it is no such function."""
         return self.kernel.radial_form(self.keys.shape[1])
 
     def _in_bandwidths(self, X):
-        """Return the numeric columns in bandwidths; neighbours are nearest in these."""
+        """Return the numeric columns in bandwidths, in which neighbours are nearest."""
         columns = self.columns.numeric
         return X[:, columns] / self.bandwidth[columns]
 
@@ -556,10 +624,12 @@ class FittedSmoother:
 def stored_smoother(shares=None, degree=None, bandwidth=None, **fields):
     """Return the smoother of a stored file.
 
-    Version 0.2.0 stored degree and bandwidth of the heaviest member, `shares` with the fields
-    of all members if there are several, and the error settings as fields of the smoother.
+    Files of this version hold the `fields` of the smoother. Files of version 0.2.0 differ: a
+    single member is stored as `degree` and `bandwidth`, and several members in `shares`, a
+    tuple like `member_fields`. The fields of `ErrorSettings` are among those of the smoother.
     """
     fields.setdefault("member_fields", shares or single_member(degree, bandwidth))
+    # The smoother has no field `remoteness` any more.
     fields.pop("remoteness", None)
     names = [field.name for field in dataclasses.fields(ErrorSettings) if field.name in fields]
     if names:
@@ -568,17 +638,20 @@ def stored_smoother(shares=None, degree=None, bandwidth=None, **fields):
     return FittedSmoother(**fields)
 
 
-def weighted_sum(weighted_fields):
-    """Sum lists of arrays, each times its weight, array by array."""
-    total = None
-    for weight, fields in weighted_fields:
-        weighted = [weight * field for field in fields]
-        total = weighted if total is None else list(map(operator.add, total, weighted))
-    return total
+def weighted_sum(weighted_lists):
+    """Return the sum of lists of arrays, each list times its weight, as a list of arrays.
+
+    `weighted_lists` has a pair of a weight and a list for each list.
+    """
+    totals = None
+    for weight, arrays in weighted_lists:
+        weighted = [weight * array for array in arrays]
+        totals = weighted if totals is None else list(map(operator.add, totals, weighted))
+    return totals
 
 
 def refuse_negative(kernel, negative, what):
-    """Raise ValueError if a kernel is known to be negative somewhere."""
+    """Raise ValueError if a kernel is `negative` somewhere, which `what` does not allow."""
     if negative:
         raise ValueError(
             f"kernel={kernel!r} takes negative values, but {what} needs weights of 0 or more: "
@@ -587,7 +660,7 @@ def refuse_negative(kernel, negative, what):
 
 
 def weighed(weights, robustness):
-    """Return the product of weights and robustness of rows; each is None for 1."""
+    """Return the product of weights and robust weights of rows, (n_rows,) each; None for 1."""
     if weights is None or robustness is None:
         return robustness if weights is None else weights
     return weights * robustness

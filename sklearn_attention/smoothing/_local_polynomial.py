@@ -253,7 +253,11 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     @property
     def components_(self):
-        """Frame with degrees of freedom and importance of each feature's component."""
+        """Frame with the degrees of freedom and the importance of each feature's component.
+
+        It has a row for each feature. A component is the function of one feature in the
+        additive stage, and its importance is its standard deviation over the training rows.
+        """
         import pandas as pd
 
         smoother = self._smoother
@@ -262,11 +266,11 @@ class LocalPolynomialRegressor(SmootherRegressor):
                 "this LocalPolynomialRegressor has no additive stage, and so no components_: "
                 "fit it with structure='additive'."
             )
-        freedoms, stds = smoother.describe_components()
+        dof, stds = smoother.describe_components()
         names = ["importance"]
         if self.values_.ndim > 1:
             names = [f"importance_{k}" for k in range(stds.shape[1])]
-        frame = pd.DataFrame({"name": feature_names(self), "degrees_of_freedom": freedoms})
+        frame = pd.DataFrame({"name": feature_names(self), "degrees_of_freedom": dof})
         return frame.assign(**dict(zip(names, stds.T, strict=True)))
 
     def local_ridge(self, X) -> np.ndarray:
@@ -287,4 +291,6 @@ class LocalPolynomialRegressor(SmootherRegressor):
         X, smoother = self._read_rows(X), self._smoother
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
-        return local_fit(smoother.replace(degree=self.degree_), X, self.values_)[2]
+        # Passing a degree leaves the heaviest member alone.
+        _, _, ridge = local_fit(smoother.replace(degree=self.degree_), X, self.values_)
+        return ridge

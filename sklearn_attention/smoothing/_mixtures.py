@@ -4,10 +4,11 @@ Terms of this module:
 
 * The **keys** are the training rows, mapped to the `Scale` on which kernels compare them. An
   **image** of a row is its mirror image in a bound; the kernels of images keep the mass inside.
+* A **local factor** of a key multiplies its bandwidths: kernels are wide where keys are sparse.
 * The **background** is a wide density with the mass of one further row, for rows unlike all
   others.
-* A mixture **given features** weights the keys by the kernel between their features and those
-  of a query; its center may differ from query to query.
+* A mixture **given features** is that of a target. Each query has its own weights of the keys,
+  by the kernel between features, and a **center**, a number that is added to all keys.
 """
 
 import functools
@@ -40,8 +41,8 @@ from ..kernels._product_kernel import mixed_kernel
 # as rows of one bandwidth; factors above 4 and below 1/4 are rounded to powers of 2.
 _STEPS_PER_OCTAVE, _FINE_OCTAVES = 8, 2
 
-# Number of steps in the table of a kernel's density. The error of a cubic spline falls with the
-# fourth power of this number; with 2^13 steps it is below 1e-10 of the peak.
+# Number of steps in the table of a kernel's distribution function. The error of a cubic spline
+# falls with the fourth power of this number; with 2^13 steps it is below 1e-10 of the peak.
 _N_STEPS = 2**13
 # The table of a kernel without bounded support ends at the distance where the kernel times the
 # distance is this small. Kernels that are larger beyond the second distance are refused.
@@ -59,25 +60,29 @@ class KernelDistribution:
     """
 
     def __init__(self, kernel):
-        self.support = effective_support(kernel)
+        self.support = effective_support(kernel)  # in bandwidths
         self._is_gaussian = type(kernel) is Gaussian
         if not self._is_gaussian:
             self._grid = np.linspace(0, self.support, _N_STEPS + 1)
+            # A profile is the kernel as a function of the squared distance.
             density = CubicSpline(self._grid, kernel.profile(self._grid**2))
-            # The mass of one half of the kernel, between 0 and a distance.
-            self._mass_below = density.antiderivative()
-            self._mass_on_grid = np.maximum.accumulate(self._mass_below(self._grid))
+            # The integral of the kernel from 0 to a distance. It is divided by the integral to
+            # the end of the grid where it is used, so the kernel need not be normalised.
+            self._mass_to = density.antiderivative()
+            # `ppf` inverts the integrals on the grid. By rounding they may fall a little, but
+            # the inversion needs increasing numbers.
+            self._mass_on_grid = np.maximum.accumulate(self._mass_to(self._grid))
 
     def cdf(self, u):
-        """Compute the probability of being at most `u`."""
+        """Compute the probability of a number of at most `u`, in bandwidths."""
         if self._is_gaussian:
             return ndtr(u)
         distance = np.minimum(np.abs(u), self.support)
-        mass = self._mass_below(distance) / self._mass_on_grid[-1]
+        mass = self._mass_to(distance) / self._mass_on_grid[-1]
         return 0.5 + 0.5 * np.copysign(np.clip(mass, 0, 1), u)
 
     def ppf(self, probability):
-        """Compute the quantile, where the distribution function has a given value."""
+        """Compute the quantile, in bandwidths, at which `cdf` is the probability."""
         if self._is_gaussian:
             return ndtri(probability)
         mass = np.abs(2 * np.asarray(probability) - 1) * self._mass_on_grid[-1]
@@ -85,7 +90,7 @@ class KernelDistribution:
         return np.copysign(distance, probability - 0.5)
 
     def draw(self, random_state, shape):
-        """Draw independent numbers from the kernel."""
+        """Draw an array of independent numbers, in bandwidths, from the kernel."""
         # A generator draws from the left ends of 2^53 cells. The middle of a cell is never 0,
         # whose quantile is infinite.
         return self.ppf(random_state.uniform(size=shape) + 2.0**-54)
@@ -95,8 +100,8 @@ class KernelDistribution:
 class Scale:
     """The scale on which kernels compare rows; some columns become logarithms.
 
-    z = log(x - a + o) beside a lower bound a, where the sign is 1, and z = -log(b - x + o)
-    beside an upper bound b, where it is -1.
+    A number x beside a lower bound a becomes z = log(x - a + o), with an offset o > 0 and the
+    sign 1. Beside an upper bound b it becomes z = -log(b - x + o), with the sign -1.
     """
 
     bounds: Any = None  # (n_features, 2), or None if no column has any
@@ -123,7 +128,11 @@ class Scale:
         return bounds
 
     def clip(self, rows):
-        """Move rows into the bounds; return them, and True (n,) for those that were inside."""
+        """Move rows into the bounds.
+
+        Returns the rows, and a mask (n,), True for rows that were inside; it is the single
+        value True if there are no bounds.
+        """
         if self.bounds is None:
             return rows, True
         low, high = self.bounds.T
@@ -134,7 +143,8 @@ class Scale:
         columns = list(rows.T)
         for j, sign, bound, offset in self.log_columns:
             columns[j] = sign * np.log(sign * (rows[:, j] - bound) + offset)
-        return np.stack(columns, axis=1) if self.log_columns else rows  # of Dask too
+        # `np.stack` takes columns of Dask, too.
+        return np.stack(columns, axis=1) if self.log_columns else rows
 
     def invert(self, Z):
         """Map points from the scale back to the units of the rows."""
@@ -142,11 +152,15 @@ class Scale:
         for j, sign, bound, offset in self.log_columns:
             with np.errstate(over="ignore"):
                 distance = np.exp(sign * Z[:, j]) - offset
+            # Rounding must not move a row beyond its bound, or to infinity.
             columns[j] = bound + sign * distance.clip(0, np.finfo(np.float64).max)
         return np.stack(columns, axis=1) if self.log_columns else Z
 
     def log_slopes(self, rows):
-        """Compute log |dz / dx| at rows, (n,): how much the scale stretches a small volume."""
+        """Compute log |dz / dx| at rows, (n,), summed over the columns.
+
+        A log-density on the scale plus this number is the log-density in the units of the rows.
+        """
         log_slopes = 0.0 * rows[:, 0]
         for j, sign, bound, offset in self.log_columns:
             log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)
@@ -172,13 +186,14 @@ class KernelMixture:
     columns: Any  # Columns: which columns of the keys are numbers, and which categories
     bandwidth: Any  # h, (n_columns,); the lambda of a category
     scale: Scale
-    # Center and scale of each column, (2, n_columns), in the units of the rows; None for none.
+    # Rows of centers and scales of the columns, (2, n_columns), in the units of the rows; None
+    # without a background.
     background: Any
-    row_factors: Any = None  # s, (n_keys,), factors on the bandwidths of numbers; None for 1
-    # For mixtures given features: the smoother that averages the keys by their features, and
-    # ``weigh(features)``, which returns the weights (n, n_keys) of the keys.
-    averages: Any = None
-    weigh: Any = None
+    local_factors: Any = None  # s, (n_keys,), on the bandwidths of numbers; None for 1
+    # Only for mixtures given features: a `FittedSmoother` whose keys are the features of the
+    # keys, and ``weights_given(features)``, which returns the weights (n, n_keys) of the keys.
+    feature_smoother: Any = None
+    weights_given: Any = None
 
     @functools.cached_property
     def distribution(self):
@@ -186,18 +201,22 @@ class KernelMixture:
         return KernelDistribution(self.kernel)
 
     @property
-    def mass(self):
-        """Sum of the weights."""
+    def total_weight(self):
+        """Sum of the weights of the keys."""
         return len(self.keys) if self.weights is None else float(self.weights.sum())
 
     @functools.cached_property
-    def share(self):
-        """Mass of the background, a fraction of 1."""
+    def background_weight(self):
+        """Weight of the background in the density, from 0 to 1; the kernels have the rest."""
         return background_mixing_weight(len(self.keys), self.weights)
 
     @functools.cached_property
-    def tables(self):
-        """Kernels between every two levels, (n_levels, n_levels), by categorical column."""
+    def level_kernels(self):
+        """For each categorical column, by its position, the kernels between all levels.
+
+        An array (n_levels, n_levels) has a row for each level of a query, and a column for each
+        level of a key.
+        """
         kinds, n_levels = self.columns.kinds, self.columns.n_levels
         return {
             j: level_table(kinds[j], n_levels[j], self.bandwidth[j])[0]
@@ -205,35 +224,41 @@ class KernelMixture:
         }
 
     def background_around(self, centers=0.0):
-        """Return the `Background` around a center, or around the centers (n,) of queries."""
-        center, scale = self.background
-        center = np.add.outer(center, np.ravel(centers))
-        return Background(center, scale, self.columns, self.scale.bounds)
+        """Return the `Background` of queries with `centers`, (n,) or one number for all."""
+        column_centers, scales = self.background
+        query_centers = np.add.outer(column_centers, np.ravel(centers))
+        return Background(query_centers, scales, self.columns, self.scale.bounds)
 
     def take(self, rows):
-        """Return the mixture of a selection of the rows, at the same bandwidths."""
-        names = "keys", "weights", "row_factors"
+        """Return the mixture of some of the keys, positions or a mask."""
+        names = "keys", "weights", "local_factors"
         fields = ((name, getattr(self, name)) for name in names)
         return replace(self, **{name: None if x is None else x[rows] for name, x in fields})
 
     def subsample(self, max_rows, random_state):
-        """Return the mixture of a sample of at most `max_rows` rows.
+        """Return the mixture of a sample of at most `max_rows` keys.
 
-        Its bandwidths are larger, as fewer rows need them.
+        For fewer rows the best bandwidth is wider; the bandwidths are multiplied by the
+        theoretical factor.
         """
         n_rows = len(self.keys)
         if n_rows <= max_rows:
             return self
         rows = draw_rows(n_rows, max_rows, check_random_state(random_state))
         factor = 1 / optimal_rate_factor(n_rows / max_rows, len(self.columns.numeric))
-        return replace(self.take(rows), bandwidth=self._bandwidth(factor))
+        return replace(self.take(rows), bandwidth=self._scaled_bandwidth(factor))
 
-    def local_factors(self, sensitivity, log_density):
-        """Compute the local factors s (n_keys,) from log-densities of the keys on the scale."""
+    def compute_local_factors(self, sensitivity, log_density):
+        """Compute local factors (n_keys,) from log-densities (n_keys,) of the keys.
+
+        A factor is ``(f / g) ** -sensitivity``, with the density f of the key, and the
+        geometric mean g of the densities of all keys. Densities are those on the scale.
+        """
         # A row of weight 0 may have no density at all; its factor does not matter.
         weights = np.isfinite(log_density) * (1.0 if self.weights is None else self.weights)
         log_density = np.where(weights == 0, 0.0, log_density)
         logs = sensitivity * (np.average(log_density, weights=weights) - log_density)
+        # Factors are rounded to fractions of an octave, a factor of 2, so that many are equal.
         logs /= np.log(2)
         steps = np.where(np.abs(logs) < _FINE_OCTAVES, _STEPS_PER_OCTAVE, 1)
         return np.exp2(np.round(logs * steps) / steps)
@@ -243,61 +268,73 @@ class KernelMixture:
     def log_density(self, rows, features=None, centers=0.0):
         """Compute log-densities of rows (n, n_columns), -inf where the density is 0.
 
-        The density is that given `features` (n, n_features), if they are passed, around
-        `centers`, a number or one for each row.
+        If `features` (n, n_features) are passed, the density of each row is that given its
+        features. `centers`, (n,) or one number for all rows, is added to the keys.
         """
         rows, is_inside = self.scale.clip(rows)
+        # A level that did not occur in training has the code -1, and the density 0.
         is_inside &= (rows[:, self.columns.categorical] >= 0).all(axis=1)
+        # Centers are subtracted from the rows, which is the same as adding them to the keys.
         centers_of_rows = np.reshape(centers, (-1, 1))
         images = [z - centers_of_rows for z in self._images(self.scale.apply(rows))]
         if features is None:
-            log_kernels = self._log_sums(images) - np.log(self.mass)
+            log_kernels = self._log_sums(images) - np.log(self.total_weight)
         else:
-            log_kernels = self._log_density_given(images, features)
-        return np.where(is_inside, self._mix(rows, log_kernels, centers), -np.inf)
+            log_kernels = self._log_kernels_given(images, features)
+        log_density = self._with_background(rows, log_kernels, centers)
+        return np.where(is_inside, log_density, -np.inf)
 
     def log_density_on_scale(self, Z):
-        """Compute log-densities at points Z of the scale, per unit of volume on the scale."""
+        """Compute log-densities (n,) at points Z (n, n_columns) of the scale.
+
+        They are those per unit of volume on the scale.
+        """
         rows = self.scale.invert(Z)
         return self.log_density(rows) - self.scale.log_slopes(rows)
 
-    def left_out(self):
+    def loo_log_density(self):
         """Compute the log-density of each key in the mixture of all other keys, (n_keys,)."""
         log_sums = self._log_sums(self._images(self.keys), leave_one_out=True)
         weights = np.ones(len(self.keys)) if self.weights is None else self.weights
         log_kernels = log_sums - np.log(leave_one_out_mass(weights))
-        return self._mix(self.scale.invert(self.keys), log_kernels)
+        return self._with_background(self.scale.invert(self.keys), log_kernels)
 
     def score(self):
         """Compute the mean log-density of the keys, each in the mixture of all others."""
-        return float(np.average(self.left_out(), weights=self.weights))
+        return float(np.average(self.loo_log_density(), weights=self.weights))
 
-    def _mix(self, rows, log_kernels, centers=0.0):
-        """Return log-densities of rows, with the background.
+    def _with_background(self, rows, log_kernels, centers=0.0):
+        """Return log-densities of rows in the mixture of kernels and background, (n,).
 
-        `log_kernels` (n,) are those of the kernels alone, per unit of volume on the scale.
+        `log_kernels` (n,) are log-densities in the kernels alone, per unit of volume on the
+        scale.
         """
         log_density = log_kernels + self.scale.log_slopes(rows)
         if self.background is None:
             return log_density
-        log_background = self.background_around(centers).log_density(rows) + np.log(self.share)
-        return np.logaddexp(log_density + np.log1p(-self.share), log_background)
+        weight = self.background_weight
+        log_background = self.background_around(centers).log_density(rows) + np.log(weight)
+        return np.logaddexp(log_density + np.log1p(-weight), log_background)
 
-    def _log_density_given(self, images, features):
-        """Compute log-densities of targets by the kernels, given features, (n,).
+    def _log_kernels_given(self, images, features):
+        """Compute log-densities of targets in the kernels alone, given features, (n,).
 
-        They are ratios of sums over the keys: the joint kernel of features and target over the
-        kernel of features. Where their logarithms have too few digits, or the kernel is signed,
-        all pairs are summed.
+        `images` is a list of arrays (n, 1): the targets on the scale, and their images in the
+        bounds. The log-densities are those per unit on the scale.
         """
+        # A density is a ratio of sums over the keys: the kernels of features and target
+        # together, over the kernels of the features.
         log_density, is_exact = np.empty(len(features)), np.zeros(len(features), dtype=bool)
-        if self.averages.kernel.signed is False:
-            keys, options = self.averages.keys, {"sample_weight": self.weights, "empty": "nan"}
-            options["bandwidth"] = self.averages.divisors
-            log_total = attend(features, keys, keys[:, :0], self.averages.kernel, **options)[1]
-            is_exact = np.abs(log_total) < _MAX_LOG
-            joint = self._log_sums(images, features)
-            log_density[is_exact] = (joint - np.where(is_exact, log_total, 0.0))[is_exact]
+        smoother = self.feature_smoother
+        if smoother.kernel.signed is False:
+            log_totals = _log_kernel_sums(
+                features, smoother.keys, smoother.kernel, self.weights, smoother.divisors
+            )
+            is_exact = np.abs(log_totals) < _MAX_LOG
+            log_joint = self._log_sums(images, features)
+            log_density[is_exact] = (log_joint - np.where(is_exact, log_totals, 0.0))[is_exact]
+        # Where these logarithms have too few digits, or the kernel may be negative, the kernels
+        # of all pairs of a query and a key are summed.
         queries = np.flatnonzero(~is_exact)
         for block, weights in self.blocks_of_weights(features[queries], len(images)):
             Z = np.stack([image[queries[block]] for image in images])
@@ -309,115 +346,148 @@ class KernelMixture:
         return log_density
 
     def _log_sums(self, images, features=None, *, leave_one_out=False):
-        """Compute log-sums of the kernels at images of the queries, (n,).
+        """Compute the logarithms of weighted sums of kernels, for each of n queries, (n,).
 
-        Kernels are multiplied by those of `features` (n, n_features), if they are passed.
+        Parameters
+        ----------
+        images : list of ndarray of shape (n, n_columns)
+            The queries on the scale, and their images in the bounds. The kernels of all are
+            added.
+        features : ndarray of shape (n, n_features), default=None
+            Features of the queries. If they are passed, each kernel is multiplied by that of
+            the features.
+        leave_one_out : bool, default=False
+            True if the queries are the keys, and each is left out of its own sum.
         """
         log_sums = []
-        for rows, kernel, divisors, weights, log_volume in self._groups():
-            keys, queries = self.keys[rows], images
+        for (
+            is_in_group,
+            kernel,
+            divisors,
+            weights,
+            log_volume,
+        ) in self._groups_of_equal_factors():
+            keys, queries = self.keys[is_in_group], images
             if features is not None:
+                smoother = self.feature_smoother
                 n, n_all = features.shape[1], features.shape[1] + keys.shape[1]
                 kernel = ProductKernel(
                     [
-                        ("features", self.averages.kernel, list(range(n))),
+                        ("features", smoother.kernel, list(range(n))),
                         ("target", kernel, list(range(n, n_all))),
                     ]
                 )
-                divisors = np.append(self.averages.divisors, divisors)
-                keys = np.hstack([self.averages.keys, keys])
+                divisors = np.append(smoother.divisors, divisors)
+                keys = np.hstack([smoother.keys, keys])
                 queries = [np.hstack([features, image]) for image in images]
-            options = {"bandwidth": divisors, "sample_weight": weights, "empty": "nan"}
+            left_out = False
             if leave_one_out:
-                positions = np.full(len(self.keys), -1)
-                positions[rows] = np.arange(len(keys))
-                options["leave_one_out"] = positions
+                # The position in the group of the key that each query leaves out, -1 for none.
+                left_out = np.full(len(self.keys), -1)
+                left_out[is_in_group] = np.arange(len(keys))
             log_sums += [
-                attend(z, keys, keys[:, :0], kernel, **options)[1] - log_volume for z in queries
+                _log_kernel_sums(query, keys, kernel, weights, divisors, left_out) - log_volume
+                for query in queries
             ]
         return functools.reduce(np.logaddexp, log_sums)
 
-    def _groups(self):
-        """Yield groups of keys with equal local factors.
+    def _groups_of_equal_factors(self):
+        """Yield groups of keys with equal local factors, which are summed at one bandwidth.
 
-        Each has the positions of the keys, their kernel, the divisors of the columns, the
-        weights, and the logarithm of the product of the bandwidths.
+        Each group is a tuple: a mask (n_keys,) or slice that selects its keys; their kernel;
+        the numbers (n_columns,) that columns are divided by before the kernel compares them;
+        the weights of the keys, None for 1; and the logarithm of the product of the bandwidths
+        of numbers, the volume by which a density divides the kernel.
         """
-        columns, factors = self.columns, self.row_factors
-        masks = [(1.0, slice(None))]
+        columns, factors = self.columns, self.local_factors
+        selections = [(1.0, slice(None))]
         if factors is not None:
             used = factors if self.weights is None else factors[self.weights > 0]
-            masks = [(factor, factors == factor) for factor in np.unique(used)]
-        for factor, rows in masks:
-            bandwidth = self._bandwidth(factor)
-            weights = None if self.weights is None else self.weights[rows]
-            for j, table in self.tables.items():
-                if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
-                    masses = table.diagonal()[self.keys[rows, j].astype(np.intp)]
+            selections = [(factor, factors == factor) for factor in np.unique(used)]
+        for factor, is_in_group in selections:
+            bandwidth = self._scaled_bandwidth(factor)
+            weights = None if self.weights is None else self.weights[is_in_group]
+            for j, kernels in self.level_kernels.items():
+                if columns.kinds[j] == "ordered":
+                    # The kernel below is 1 between equal levels. Times the diagonal, the kernel
+                    # of each key sums to 1 over all levels.
+                    masses = kernels.diagonal()[self.keys[is_in_group, j].astype(np.intp)]
                     weights = masses if weights is None else weights * masses
             kernel = mixed_kernel(ProductKernel(self.kernel), columns, bandwidth)
             log_volume = np.log(bandwidth[columns.is_numeric]).sum()
-            yield rows, kernel, columns.divisors(bandwidth), weights, log_volume
+            yield is_in_group, kernel, columns.divisors(bandwidth), weights, log_volume
 
     def _images(self, Z):
-        """Return points of the scale, and their images in the bounds within a kernel's support.
+        """Return the points Z (n, n_columns) of the scale, and their images in the bounds.
 
-        It is a list of arrays (n, n_columns).
+        The result is a list of arrays (n, n_columns). Images that are too far for the kernel of
+        any key are left out.
         """
         if self.scale.bounds is None:
             return [Z]
-        factor = 1.0 if self.row_factors is None else self.row_factors.max()
-        distances = self.distribution.support * self._bandwidth(factor)
+        max_factor = 1.0 if self.local_factors is None else self.local_factors.max()
+        distances = self.distribution.support * self._scaled_bandwidth(max_factor)
         return list(reflections(Z, self.scale.scaled_bounds, distances))
 
-    def _bandwidth(self, factor):
+    def _scaled_bandwidth(self, factor):
         """Return the bandwidths, of which those of numbers are multiplied by a factor."""
         return np.where(self.columns.is_numeric, factor, 1.0) * self.bandwidth
 
     # Distributions
 
     def blocks_of_weights(self, features, n_values=1):
-        """Yield blocks of queries, and the weights (n, n_keys) of the keys given features.
+        """Yield slices of the queries, and the weights (n, n_keys) of the keys for each.
 
-        For each query and key there are `n_values` numbers in memory.
+        `features` (n_queries, n_features) are those of the queries. Blocks are as small as
+        memory needs if there are `n_values` numbers for each pair of a query and a key.
         """
         for rows in blocks(len(features), max(1, _BLOCK_PAIRS // (len(self.keys) * n_values))):
-            yield rows, self.weigh(features[rows])
+            yield rows, self.weights_given(features[rows])
 
     def cdf(self, rows, weights=None, centers=0.0):
         """Compute the distribution function at rows (n, n_columns), from 0 to 1.
 
-        `weights` (n, n_keys) are those of the keys for each row; by default the mixture's.
+        By default the keys have the weights of the mixture at all rows, and `centers` is 0. For
+        a mixture given features, `weights` (n, n_keys) has the weights of the keys for each
+        row, which sum to 1, and `centers` (n,) the number that is added to the keys.
         """
         rows, _ = self.scale.clip(rows)
         Z = self.scale.apply(rows)
         if weights is None:
-            # Rows and keys may be in partitions, so local factors are a further column of keys.
+            # `attend` sums the masses below each row in blocks of rows and keys, which may be
+            # in partitions of Dask. The local factor of a key gets into its block as a further
+            # column. Rows need as many columns; the copy of the first one is not read.
             keys = self.keys
-            if self.row_factors is not None:
+            if self.local_factors is not None:
                 Z = np.column_stack([Z, Z[:, 0]])
-                keys = np.column_stack([keys, self.row_factors])
-            options = {"sample_weight": self.weights, "empty": "nan"}
-            log_sums = attend(Z, keys, keys[:, :0], self._masses, **options)[1]
-            probability = np.exp(log_sums - np.log(self.mass))
+                keys = np.column_stack([keys, self.local_factors])
+            log_sums = _log_kernel_sums(Z, keys, self._masses_below, self.weights)
+            probability = np.exp(log_sums - np.log(self.total_weight))
         else:
-            probability = np.vecdot(weights, self._masses(Z, self.keys, centers))
+            probability = np.vecdot(weights, self._masses_below(Z, self.keys, centers))
         if self.background is not None:
-            background = self.share * self.background_around(centers).cdf(rows)
-            probability = (1 - self.share) * probability + background
+            background = self.background_around(centers).cdf(rows)
+            weight = self.background_weight
+            probability = (1 - weight) * probability + weight * background
+        # A level that did not occur in training has the code -1, and the probability 0.
         is_known = (rows[:, self.columns.categorical] >= 0).all(axis=1)
         return np.where(is_known, probability.clip(0, 1), 0.0)
 
-    def _masses(self, Z, keys, centers=0.0):
-        """Compute the mass of each key's kernel below each query, (n, n_keys).
+    def _masses_below(self, Z, keys, centers=0.0):
+        """Compute the mass of each key's kernel below each query, from 0 to 1, (n, n_keys).
 
-        Further columns of the keys are factors on the bandwidths.
+        `Z` (n, n_columns) are queries on the scale, and `centers`, (n,) or one number for all
+        queries, is added to the keys. If `keys` have a column more than the mixture, it holds
+        their local factors. "Below" means at most the numbers and ordered levels of the query,
+        and its unordered levels.
         """
         columns, bounds = self.columns, self.scale.scaled_bounds
+        # Without such a column, the product of no numbers is 1.
         factors, masses = keys[:, len(columns.kinds) :].prod(axis=1), 1.0
         for j in columns.numeric:
 
             def mass_below(z, bandwidth=self.bandwidth[j] * factors, key=keys[:, j]):
+                # The mass of the kernel of each key below numbers z (n,), (n, n_keys).
                 with np.errstate(over="ignore"):
                     return self.distribution.cdf(((z - centers)[:, None] - key) / bandwidth)
 
@@ -426,40 +496,44 @@ class KernelMixture:
                 continue
             # The mass between the lower bound and the query, and between their mirror images.
             distance = self.distribution.support * self.bandwidth[j] * factors.max()
-            ends = Z[:, [j]], bounds[[j], :1]
-            images = zip(*(reflections(z, bounds[[j]], distance) for z in ends), strict=True)
+            query_images = reflections(Z[:, [j]], bounds[[j]], distance)
+            lower_images = reflections(bounds[[j], :1], bounds[[j]], distance)
             masses = masses * sum(
                 np.abs(mass_below(image[:, 0]) - mass_below(lower[:, 0]))
-                for image, lower in images
+                for image, lower in zip(query_images, lower_images, strict=True)
             )
-        for j, table in self.tables.items():
-            table = table.cumsum(axis=0) if columns.kinds[j] == "ordered" else table
-            masses = masses * table[Z[:, j].astype(np.intp)][:, keys[:, j].astype(np.intp)]
+        for j, kernels in self.level_kernels.items():
+            below = kernels.cumsum(axis=0) if columns.kinds[j] == "ordered" else kernels
+            masses = masses * below[Z[:, j].astype(np.intp)][:, keys[:, j].astype(np.intp)]
         return masses
 
     def quantiles(self, weights, probabilities, centers):
         """Compute quantiles of a target for n queries, (n, n_probabilities).
 
         For each query, `weights` (n, n_keys) has the weights of the keys, NaN if no key has
-        any, and `centers` (n,) the number to which the keys are relative.
+        any, and `centers` (n,) the number that is added to the keys. `probabilities`
+        (n_probabilities,) are the same for all queries.
         """
-        # Each quantile is between `low` and `high`, and is found as a root of the distribution
-        # function less the probability.
+        # A quantile is the root of the distribution function less the probability. It is
+        # between `low` and `high`, beyond which the kernels are 0.
         rows, centers = np.arange(len(weights))[:, None], centers[:, None]
         margin = self.distribution.support * self.bandwidth[0]
         low, high = centers + self.keys.min() - margin, centers + self.keys.max() + margin
         if self.background is not None:
-            # Beyond all kernels there is only the background.
-            center, scale = self.background[:, 0]
-            distance = scale * t_quantile(probabilities)
-            low = np.minimum(low, centers + center + np.minimum(distance, 0))
-            high = np.maximum(high, centers + center + np.maximum(distance, 0))
+            # Beyond all kernels there is only the background, Student's t with 2 degrees of
+            # freedom, whose quantile may be further out.
+            background_center, background_scale = self.background[:, 0]
+            distance = background_scale * t_quantile(probabilities)
+            low = np.minimum(low, centers + background_center + np.minimum(distance, 0))
+            high = np.maximum(high, centers + background_center + np.maximum(distance, 0))
         if self.scale.bounds is not None:
             low, high = (ends.clip(*self.scale.bounds[0]) for ends in (low, high))
 
         def excess(y, row, probability):
-            queries = y.reshape(-1, 1), weights[row.ravel()], centers[row.ravel(), 0]
-            return self.cdf(*queries).reshape(y.shape) - probability
+            """Return the distribution function at `y` less the probability, elementwise."""
+            queries = row.ravel()
+            below = self.cdf(y.reshape(-1, 1), weights[queries], centers[queries, 0])
+            return below.reshape(y.shape) - probability
 
         root = find_root(excess, (low, high), args=(rows, probabilities))
         # Where rounding keeps the distribution function from reaching an extreme probability,
@@ -467,37 +541,58 @@ class KernelMixture:
         y = np.where(root.success, root.x, np.where(probabilities < 0.5, low, high))
         return np.where(np.isnan(weights[:, :1]), np.nan, y)
 
-    def draw(self, random_state, keys, centers=0.0):
-        """Draw a row around each of the keys at positions `keys` (n,); NaN for position -1."""
-        numeric = self.columns.numeric
-        Z = np.array(self.keys[keys]) + np.reshape(centers, (-1, 1)) * self.columns.is_numeric
-        factors = 1.0 if self.row_factors is None else self.row_factors[keys, None]
-        noise = self.distribution.draw(random_state, (len(keys), len(numeric)))
+    def draw(self, random_state, positions, centers=0.0):
+        """Draw n rows from the mixture, (n, n_columns), one around each of n keys.
+
+        `positions` (n,) are those of the keys; -1 gives a row of NaN, for a query at which no
+        key has weight. `centers`, (n,) or one number for all rows, is added to the keys. A row
+        comes from the background instead, with the probability of the latter.
+        """
+        # 1. Numbers get noise from the kernel, which is reflected at the bounds.
+        numeric, n = self.columns.numeric, len(positions)
+        Z = np.array(self.keys[positions])
+        Z = Z + np.reshape(centers, (-1, 1)) * self.columns.is_numeric
+        factors = 1.0 if self.local_factors is None else self.local_factors[positions, None]
+        noise = self.distribution.draw(random_state, (n, len(numeric)))
         Z[:, numeric] += noise * (factors * self.bandwidth[numeric])
         if self.scale.bounds is not None:
             for j in numeric:
                 Z[:, j] = fold(Z[:, j], *self.scale.scaled_bounds[j])
-        for j, table in self.tables.items():
-            cumulated = np.cumsum(table, axis=0)[:, Z[:, j].astype(np.intp)]
-            uniform = random_state.uniform(size=len(keys)) * cumulated[-1]
+        # 2. A level is drawn in proportion to its kernel with the level of the key.
+        for j, kernels in self.level_kernels.items():
+            cumulated = np.cumsum(kernels, axis=0)[:, Z[:, j].astype(np.intp)]
+            uniform = random_state.uniform(size=n) * cumulated[-1]
             Z[:, j] = (cumulated <= uniform).sum(axis=0)
         rows = self.scale.invert(Z)
+        # 3. Some rows are replaced by draws from the background.
         if self.background is not None:
-            wide = np.flatnonzero(random_state.uniform(size=len(keys)) < self.share)
-            centers = np.broadcast_to(centers, len(keys))[wide]
-            rows[wide] = self.background_around(centers).draw(random_state, len(wide))
-        rows[keys < 0] = np.nan
+            replaced = np.flatnonzero(random_state.uniform(size=n) < self.background_weight)
+            background = self.background_around(np.broadcast_to(centers, n)[replaced])
+            rows[replaced] = background.draw(random_state, len(replaced))
+        rows[positions < 0] = np.nan
         return rows
+
+
+def _log_kernel_sums(queries, keys, kernel, weights, bandwidth=1.0, leave_one_out=False):
+    """Return the logarithm of the weighted sum of kernels with the keys, for each query, (n,).
+
+    `leave_one_out` (n,) has the position of the key that each query leaves out, -1 for none.
+    """
+    # Only the sums of `attend` are used, so the keys have no values to be averaged.
+    options = {"bandwidth": bandwidth, "sample_weight": weights, "leave_one_out": leave_one_out}
+    _, log_sums = attend(queries, keys, keys[:, :0], kernel, empty="nan", **options)
+    return log_sums
 
 
 def draw_positions(weights, uniform):
     """Draw keys for each query, with probabilities in proportion to weights (n, n_keys).
 
-    Returns the positions of the keys, (n, n_draws), by inversion of `uniform` numbers of the
-    same shape; -1 where the weights are NaN.
+    `uniform` (n, n_draws) are random numbers from 0 to 1. Returns the positions of the keys,
+    (n, n_draws); -1 for a query whose weights are NaN.
     """
     positions = np.full(uniform.shape, -1)
     for i, cumulated in enumerate(np.cumsum(weights, axis=1)):
+        # The cumulated weights are inverted: a key is drawn if the number falls in its step.
         if not np.isnan(cumulated[-1]):
             positions[i] = np.searchsorted(cumulated, uniform[i] * cumulated[-1], side="right")
     return positions
@@ -507,6 +602,7 @@ def effective_support(kernel):
     """Return the distance, in bandwidths, beyond which a kernel is 0 or negligible."""
     if math.isfinite(kernel.support):
         return float(kernel.support)
+    # The distance grows until the kernel times the distance is negligible.
     support = 1.0
     while kernel.profile(np.float64(support**2)) * support > _NEGLIGIBLE:
         support *= 1.25

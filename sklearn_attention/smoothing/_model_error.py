@@ -13,9 +13,10 @@ The squared error of the model, in units of the variance of the noise, is (`Mode
 .. math:: b^2 = e(r / r_0)^2\, a^2 + s^2 o^2,
 
 where :math:`r_0` is the median of r over leave-one-out predictions of the rows. The rows in a
-window that is wider by a factor of :math:`r / r_0` are at a root mean square distance of r, and
-:math:`e^2` is the growth of squared leave-one-out residuals in such windows. Averages of rows
-on one side of the query are wrong by a slope, s, in addition.
+window that is wider by a factor of :math:`r / r_0` are at a root mean square distance of r. In
+such windows, squared leave-one-out residuals are larger than at the bandwidth in use; their
+growth is :math:`e^2`. Averages of rows on one side of the query are wrong by a slope, s, in
+addition.
 """
 
 from typing import Any, NamedTuple
@@ -28,10 +29,10 @@ from ..kernels._numerics import LARGEST
 
 # Factors on the bandwidth, from 1, at which errors and windows are measured.
 BANDWIDTH_FACTORS = 2.0 ** np.arange(0, 10, 0.5)
-# Residuals in wider windows are computed for at most this many rows.
+# The growth of residuals in wider windows is measured at no more rows than these.
 _MAX_ROWS = 1000
-# One half of the growth of errors is its mean over all rows, the other half its mean in the
-# cell where it is largest. Cells are made by halving the rows this many times.
+# The growth of errors is half its mean over all rows, and half its mean over the cell of rows
+# where this is largest. Cells are made by halving the rows this many times.
 _HALVINGS = 2
 
 
@@ -71,7 +72,7 @@ class ModelError:
     noise_variances : ndarray of shape (n_rows,)
         Variance of the noise of each row, relative to that of a row of mean weight.
     distances : RowDistances
-        Of the leave-one-out predictions of the rows of positive weight.
+        The distances of the leave-one-out predictions of the rows of positive weight.
     """
 
     def __init__(self, smoother, loo_residuals, noise_variances, distances):
@@ -85,69 +86,84 @@ class ModelError:
         )
 
     def sizes(self, X, hat_weights):
-        """Return the errors' sizes b at queries, (n_queries, n_outputs)."""
+        """Return the sizes b of the model's errors at queries, (n_queries, n_outputs).
+
+        ``hat_weights`` (n_queries, n_rows) are the rows of the hat matrix at the queries.
+        """
         distances = row_distances(self._smoother.scaled_rows(X), self._rows, hat_weights)
         return np.sqrt(self.squares(distances))
 
     def squares(self, distances):
-        """Return the squared errors b² of predictions, (n_predictions, n_outputs)."""
+        """Return the squared errors b² of predictions with these `RowDistances`.
+
+        The shape is (n_predictions, n_outputs).
+        """
+        # Without distances between rows, nothing is known of the growth of errors.
         rms, total_weight, offset = distances
         if not (self._usual_rms > 0 and self._row_variance > 0):
             return np.zeros((len(rms), self._growth.shape[1]))
         log_ratio = np.log2(np.maximum(rms / self._usual_rms, 1.0))
         growth = [np.interp(log_ratio, self._log_factors, output) for output in self._growth.T]
-        # Errors grow at least by sqrt(2) over half of the rows' extent.
+        # Errors grow at least by sqrt(2) over half of the rows' extent: evenly spread rows have
+        # the variance (extent / 2)^2 / 3.
         min_growth = (rms - self._usual_rms).clip(0) ** 2 / (3 * self._row_variance)
         squares = np.maximum(growth, min_growth).T * total_weight[:, None] ** 2
-        # The slope s is as large as if it alone made all that the rows explain.
+        # The squared slope s² is all the growth in the widest windows, an average of nearly all
+        # rows, over the variance of the rows: a slope that alone explains what the rows
+        # explain.
         squared_slope = self._growth[-1] / self._row_variance
         return squares + squared_slope * offset[:, None] ** 2
 
     def _measure_growth(self, rows, loo_residuals, noise_variances):
         """Measure by how much squared leave-one-out residuals grow in wider windows.
 
-        Returns the base-2 logarithms of factors on the bandwidth, (n_factors,), and the growth
-        e² at each, relative to the squared residuals at factor 1, (n_factors, n_outputs).
+        `rows` (n, d) are those of positive weight, in bandwidths. Returns the base-2 logarithms
+        of factors on the bandwidth, (n_factors,), and the growth e² at each, relative to the
+        squared residuals at factor 1, (n_factors, n_outputs).
         """
+        # 1. Sample rows, and compute their squared residuals at the bandwidth in use.
         smoother, present = self._smoother, np.flatnonzero(self._smoother.row_weights)
         sample = evenly_spread(np.arange(len(present)), _MAX_ROWS)
         positions, rows = present[sample], rows[sample]
-        table, weights = smoother.values_2d[positions], np.ones(len(positions))
+        values, weights = smoother.values_2d[positions], np.ones(len(positions))
         robustness = smoother.error_settings.robustness
         if robustness is not None and robustness[positions].any():
             weights = robustness[positions]
         variances = noise_variances[positions][:, None]
         squares = np.nan_to_num(loo_residuals[positions] ** 2 / variances)
         mean_square = np.average(squares, axis=0, weights=weights)
-        cells = [cell for cell in _kd_cells(rows, table) if weights[cell].any()]
+        # 2. Compute how much the squares rise in wider windows, until these have all rows.
+        cells = [cell for cell in _kd_cells(rows, values) if weights[cell].any()]
         log_factors, growths = [0.0], [0 * mean_square]
         max_distance = 2 * np.linalg.norm(np.ptp(rows, axis=0))
         wider = BANDWIDTH_FACTORS[1:]
         for factor in wider[wider * self._usual_rms < max_distance]:
-            residuals = smoother.predict_left_out(positions, factor) - table
+            residuals = smoother.predict_left_out(positions, factor) - values
             rise = np.nan_to_num(residuals**2 / variances - squares)
-            of_cells = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
-            mean = np.average(rise, axis=0, weights=weights)
-            growth = (mean + np.max(of_cells, axis=0)) / 2
+            overall_mean = np.average(rise, axis=0, weights=weights)
+            means = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
+            growth = (overall_mean + np.max(means, axis=0)) / 2
             growth = np.divide(growth, mean_square, where=mean_square > 0, out=0 * mean_square)
             log_factors.append(np.log2(factor))
+            # By chance the growth may fall, but errors do not fall with the distance.
             growths.append(np.maximum(growth, growths[-1]))
         return np.array(log_factors), np.array(growths)
 
 
-def _kd_cells(rows, table):
-    """Split rows into k-d tree cells of equal size; return the positions in each.
+def _kd_cells(rows, values):
+    """Split rows (n, d) into k-d tree cells of equal size; return a list of their positions.
 
-    The values in `table` decide between equal rows, so that the cells are the same in any order
-    of the rows and columns.
+    The values (n, n_outputs) decide between equal rows, so that the cells are the same in any
+    order of the rows and columns.
     """
-    rows = rows[:, order_columns(rows, table)] if rows.shape[1] else rows
+    rows = rows[:, order_columns(rows, values)] if rows.shape[1] else rows
     cells = [np.arange(len(rows))]
     for _ in range(_HALVINGS if rows.shape[1] else 0):
         halves = []
         for cell in cells:
-            along_axis = rows[cell, np.ptp(rows[cell], axis=0).argmax()]
-            order = np.lexsort([*table[cell].T, *rows[cell].T, along_axis])
+            # A cell is halved along the column in which it is widest.
+            widest_column = rows[cell, np.ptp(rows[cell], axis=0).argmax()]
+            order = np.lexsort([*values[cell].T, *rows[cell].T, widest_column])
             halves += np.array_split(cell[order], 2)
         cells = [half for half in halves if len(half)]
     return cells

@@ -1,8 +1,13 @@
 """Local polynomials of one degree and one bandwidth, and averages (degree 0).
 
-All functions take a :class:`FittedSmoother` with a single member. Where rows have little weight
-in its window, the window is doubled until they have enough; the smoother says whether this is
-done (`widens`), and `attention._doubled_windows` says when a window is wide enough.
+All functions take a :class:`FittedSmoother` with a single member: its **keys** are the training
+rows, and its **values** their targets. The **queries** X are the rows that are predicted.
+
+The **window** of a query is the kernel weights of the keys around it. If they do not determine
+the polynomial, the window is doubled (its bandwidth is multiplied by 2, 4 and so on) until its
+**adequacy**, a number for each window, is 1 or more; `attention._doubled_windows` defines the
+adequacy. Windows are doubled only if `FittedSmoother.widens`. The **design points** are the
+distinct keys.
 """
 
 import numpy as np
@@ -22,22 +27,25 @@ _STEP, _MIN_STEP_IN_LAST_DIGITS = 1e-4, 2.0**8
 
 
 def predict(smoother, X, values):
-    """Predict queries from values (n_keys, ...) of the rows."""
+    """Predict queries from values (n_keys, ...) of the keys; return (n_queries, ...)."""
     return local_fit(smoother, X, values)[0] if smoother.degree else smoother.average(X, values)
 
 
 def local_fit(smoother, X, values):
-    """Return the local polynomials of values (n_keys, ...) of the rows at queries.
+    """Fit a local polynomial to values (n_keys, ...) of the keys around each query.
 
-    Returns their values (n_queries, ...), slopes (n_queries, ..., n_features) and the ridges
-    (n_queries,) that were added where a window does not determine the polynomial.
+    Returns the polynomials at the queries (n_queries, ...), their slopes there (n_queries, ...,
+    n_features), and the ridges (n_queries,) that were added where a window does not determine
+    the polynomial.
     """
     if not smoother.widens:
         fit = _fit(smoother, X, values)
         return fit.values, fit.slopes, fit.ridge
+    # The queries may be in partitions, which need the shape of a row of each result, and its
+    # type.
     shape, dtype = values.shape[1:], np.result_type(X.dtype, values.dtype)
-    fields = [(shape, dtype), ((*shape, X.shape[1]), dtype), ((), dtype)]
-    return map_rows(_fit_in_doubled_windows, X, fields, smoother, values)
+    results = [(shape, dtype), ((*shape, X.shape[1]), dtype), ((), dtype)]
+    return map_rows(_fit_in_doubled_windows, X, results, smoother, values)
 
 
 def _fit(smoother, X, values):
@@ -46,39 +54,53 @@ def _fit(smoother, X, values):
 
 
 def _fit_in_doubled_windows(smoother, values, X):
-    """Fit polynomials as `local_fit`, in doubled windows, for rows and queries in memory."""
-    windows, (*box, max_distance) = smoother.windows[0], smoother.box
-    X = X.clip(*box).astype(X.dtype, copy=False)
+    """Fit polynomials as `local_fit`, doubling the window of each query until it is adequate.
 
-    def evaluate(times, rows):
-        fit, *measures = _doubled_window(smoother, times, X[rows], values)
-        return [(windows.adequacy(*measures), fit.values, fit.slopes, fit.ridge)]
-
-    return tuple(double_windows(evaluate, max_distance)[0])
-
-
-def _doubled_window(smoother, times, X, values=None):
-    """Fit polynomials in windows that are doubled `times` times, and measure these windows.
-
-    Returns the `LocalFit`; the sum of the rows' weights in each window, in units of the weight
-    of a row at the query; and the inverse leverage of a row at the query in a fit to the design
-    points, 0 if all rows are distinct. The last two have the shape (n_queries,).
+    Rows and queries are in memory. Returns values, slopes and ridges, as `local_fit`.
     """
-    doubled = smoother.doubled(times) if times else smoother
-    _, points = smoother.windows
+    lower, upper, max_distance = smoother.query_limits
+    X = X.clip(lower, upper).astype(X.dtype, copy=False)
+
+    def evaluate(n_doublings, rows):
+        """Return, for some queries, the adequacy of doubled windows, and the results in them.
+
+        They are in a list of one tuple, since `double_windows` can double windows for several
+        groups of results at once.
+        """
+        fit, weight, inverse_leverage = _fit_in_window(smoother, n_doublings, X[rows], values)
+        adequacy = smoother.windows.adequacy(weight, inverse_leverage)
+        return [(adequacy, fit.values, fit.slopes, fit.ridge)]
+
+    (results,) = double_windows(evaluate, max_distance)
+    return tuple(results)
+
+
+def _fit_in_window(smoother, n_doublings, X, values=None):
+    """Fit polynomials in windows that are doubled `n_doublings` times, and measure these.
+
+    By default there are no values, and only the windows matter. Returns the `LocalFit`, and two
+    numbers for each query, (n_queries,), from which `Windows.adequacy` computes the adequacy:
+
+    * the weight of the window, an effective number of rows;
+    * the inverse leverage of a row at the query in a fit to the design points, 0 if all keys
+      are distinct.
+    """
+    doubled = smoother.doubled(n_doublings) if n_doublings else smoother
     fit = _fit(doubled, X, smoother.keys[:, :0] if values is None else values)
-    weight, inverse_leverage = _weight_in_rows(doubled, X, fit), np.zeros(len(X))
-    if points is not None:
-        at_points, weight_of_points, _ = _doubled_window(points, times, X)
-        inverse_leverage = weight_of_points / (1 + at_points.squared_distance)
+    weight, inverse_leverage = _effective_counts(doubled, X, fit), np.zeros(len(X))
+    if smoother.at_design_points is not None:
+        point_fit, point_weight, _ = _fit_in_window(smoother.at_design_points, n_doublings, X)
+        # The leverage of a row of weight 1 is (1 + D) / W with the weight W of the window, and
+        # the squared Mahalanobis distance D of the query from the points in it.
+        inverse_leverage = point_weight / (1 + point_fit.squared_distance)
     return fit, weight, inverse_leverage
 
 
-def _weight_in_rows(smoother, X, fit):
+def _effective_counts(smoother, X, fit):
     """Return the effective number of rows in the window of each query, (n_queries,).
 
-    It is the sum of the rows' weights in the local fit, divided by the weight that a row at the
-    query itself would have.
+    It is the sum of the rows' weights in the window, divided by the weight that a row at the
+    query itself would have. `fit` is the `LocalFit` at the queries X.
     """
     # Without categories, all queries have the same weight at distance 0.
     X = X if smoother.columns.categorical else X[:1]
@@ -86,6 +108,7 @@ def _weight_in_rows(smoother, X, fit):
     # A level that did not occur in training (-1) is compared with a level that did.
     known_levels = X.clip(np.where(smoother.columns.is_numeric, -np.inf, 0.0))
     log_weight = at_rows(smoother.kernel.log, X, known_levels)
+    # A weight of 0 has the logarithm -inf, whose difference from another -inf would be NaN.
     log_weight = log_weight.clip(np.finfo(np.float64).min)
     return np.exp(fit.log_normalizers.astype(np.float64) - log_weight)
 
@@ -93,8 +116,8 @@ def _weight_in_rows(smoother, X, fit):
 def local_rows(smoother, X, more=0, *, without_each=False):
     """Return the `LocalRows`: rows of the hat matrix at queries, and predictions.
 
-    With an adaptive bandwidth, windows reach `more` neighbours further. Predictions without
-    each row are computed only if `without_each`.
+    With an adaptive bandwidth, windows reach `more` neighbours further. If `without_each`, also
+    compute the predictions of the queries without each of the keys.
     """
     if not smoother.widens:
         return attention.local_rows(
@@ -104,42 +127,54 @@ def local_rows(smoother, X, more=0, *, without_each=False):
             smoother.kernel,
             degree=smoother.degree,
             without_each=without_each,
-            **smoother.options(X, more),
+            **smoother.attention_options(X, more),
         )
-    windows, points = smoother.windows
-    *box, max_distance = smoother.box
-    X = X.clip(*box)
+    windows, points = smoother.windows, smoother.at_design_points
+    lower, upper, max_distance = smoother.query_limits
+    X = X.clip(lower, upper)
 
-    def evaluate(times, rows):
+    def evaluate(n_doublings, rows):
+        """Return, for some queries, the adequacy of doubled windows, and the results in them.
+
+        There are two groups, which are doubled one by one: with all keys, whose adequacy is
+        (n_queries,), and without each key, whose adequacy is (n_queries, n_keys).
+        """
         queries = X[rows]
-        hat = local_rows(smoother.doubled(times), queries, without_each=without_each)
-        _, weight, inverse_leverage = _doubled_window(smoother, times, queries)
-        groups = [(windows.adequacy(weight, inverse_leverage), *hat[:-2])]
+        hat = local_rows(smoother.doubled(n_doublings), queries, without_each=without_each)
+        _, weight, inverse_leverage = _fit_in_window(smoother, n_doublings, queries)
+        *with_all_keys, left_out, _ = hat
+        groups = [(windows.adequacy(weight, inverse_leverage), *with_all_keys)]
         if not without_each:
             return groups
+        # Without the design point of a key, the inverse leverage is W / (1 + D), with the
+        # weight W of the other points in the window, and the squared distance D of the query
+        # from them.
         without_point = np.zeros((1, 1))
         if points is not None:
-            _, weight_of_points, _ = _doubled_window(points, times, queries)
-            at_points = local_rows(points.doubled(times), queries, without_each=True)
-            without_point = weight_of_points[:, None] * (1 - at_points.weights)
+            _, point_weight, _ = _fit_in_window(points, n_doublings, queries)
+            at_points = local_rows(points.doubled(n_doublings), queries, without_each=True)
+            without_point = point_weight[:, None] * (1 - at_points.weights)
             without_point = without_point / (1 + at_points.left_out_distance)
             without_point = without_point[:, windows.point_of_rows]
-        weight = weight[:, None] * (1 - hat.weights)
-        measures = weight, inverse_leverage[:, None], without_point
-        return [*groups, (windows.adequacy_without(slice(None), *measures), hat.left_out)]
+        weight_without = weight[:, None] * (1 - hat.weights)
+        measures = weight_without, inverse_leverage[:, None], without_point
+        adequacy = windows.adequacy_without(slice(None), *measures)
+        return [*groups, (adequacy, left_out)]
 
-    matrices, *left_out = double_windows(evaluate, max_distance)
-    return attention.LocalRows(*matrices, left_out[0][0] if left_out else None, None)
+    with_all_keys, *without_keys = double_windows(evaluate, max_distance)
+    left_out = without_keys[0][0] if without_each else None
+    return attention.LocalRows(*with_all_keys, left_out, None)
 
 
 def gradient(smoother, X, values):
-    """Return derivatives of predictions of values, with respect to the queries.
+    """Return derivatives of predictions from values (n_keys, ...), with respect to the queries.
 
     Their shape is (n_queries, ..., n_features), with the outputs of the values between.
     """
     form = smoother.radial_form
-    # The slopes of local parabolas differ from derivatives, since weights change with the
-    # query; those of a boxcar do not.
+    # The slopes of local polynomials differ from derivatives, since weights change with the
+    # query; those of a boxcar do not. For parabolas, derivatives have smaller errors, for lines
+    # and cubics slopes: see `SmootherRegressor.predict_gradient`.
     if smoother.degree == 2 and not (form and isinstance(form.kernel, Boxcar)):
         return _differences(smoother, X, values)
     if smoother.degree:
@@ -162,10 +197,14 @@ def gradient(smoother, X, values):
 
 
 def _differences(smoother, X, values):
-    """Return derivatives of predictions by central differences; 0 along categories."""
+    """Return derivatives of predictions by central differences; 0 along categories.
+
+    Arguments and result are those of `gradient`.
+    """
     (low, high), factors, slopes = smoother.key_limits, smoother.bandwidth_factors(X), []
     bandwidths = smoother.divisors * (1.0 if factors is None else factors[:, None])
     queries = X.astype(np.float64)
+    # A step is a small fraction of the bandwidth, or of the range of the keys if that is less.
     steps = _STEP * np.minimum(bandwidths, replace_zeros(high - low))
     # A step is at least as large as several last digits of the query.
     steps = np.maximum(steps, _MIN_STEP_IN_LAST_DIGITS * np.spacing(np.abs(queries)))
@@ -182,9 +221,10 @@ def _differences(smoother, X, values):
 
 
 def predict_training_rows(smoother, window_source):
-    """Return the `Predictions` of all rows, with and without themselves.
+    """Return the `Predictions` of all training rows, with and without themselves.
 
-    Adaptive windows reach to the neighbours in `window_source`, a smoother of as many rows.
+    Adaptive windows reach to the neighbours in `window_source`. This is the smoother itself, or
+    a smoother of the same rows whose keys have another column more.
     """
     leave_one_out = smoother.leave_one_out()
     rows = leave_one_out.rows
@@ -201,26 +241,31 @@ def predict_training_rows(smoother, window_source):
     n_rows = len(smoother.keys)
     if len(rows) == n_rows:
         return predictions
-    # Rows of weight 0 have no effect on their own predictions.
-    everywhere = window_source.predict(window_source.keys).reshape(n_rows, -1)
-    fields = everywhere.copy(), everywhere, np.zeros(n_rows)
-    for field, predicted in zip(fields, predictions, strict=True):
+    # `rows` are those of positive weight. A row of weight 0 has no effect on its own
+    # prediction, so its leave-one-out prediction is the same, and its leverage is 0.
+    fitted = window_source.predict(window_source.keys).reshape(n_rows, -1)
+    everywhere = Predictions(left_out=fitted.copy(), fitted=fitted, leverage=np.zeros(n_rows))
+    for field, predicted in zip(everywhere, predictions, strict=True):
         field[rows] = predicted
-    return Predictions(*fields)
+    return everywhere
 
 
 def predict_by_sums(smoother):
-    """Return the `Predictions` of all rows by averages; rows may be in partitions of Dask."""
+    """Return the `Predictions` of all training rows, with and without themselves, by averages.
+
+    The rows may be in partitions of Dask. Local polynomials are refused.
+    """
     if smoother.is_polynomial:
         need_all_rows(
             "predictions of own rows by local polynomials",
             smoother.keys,
             remedy="pass degree=0, or fit rows in memory",
         )
-    tables = smoother.keys, smoother.keys, smoother.values_2d, smoother.key_weights
-    average = smoother.attention_smoother(0)
-    left_out, log_others = smooth(average, *tables, leave_one_out=True)
-    fitted, log_all = smooth(average, *tables)
+    average = smoother.attention_smoother(degree=0)
+    # `smooth` returns averages, and the logarithms of the sums of weights in the windows.
+    arguments = average, smoother.keys, smoother.keys, smoother.values_2d, smoother.key_weights
+    left_out, log_others = smooth(*arguments, leave_one_out=True)
+    fitted, log_all = smooth(*arguments)
     # The leverage of a row is 1 - (sum of the others' weights) / (sum of all weights). It is 0
     # if both sums are 0: such a row has weight 0, and no other row has weight in its window.
     has_weights = log_all > -np.inf

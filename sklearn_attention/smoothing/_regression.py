@@ -1,4 +1,9 @@
-"""Base class of the regressors: predictions, and statistics of the fit."""
+"""Base class of the regressors: predictions, and statistics of the fit.
+
+All of them are computed from the smoother of a fit (`_fitted_smoother`): its keys are the
+training rows, its values their targets. S is the smoother matrix, whose products with the
+targets are the predictions of the training rows.
+"""
 
 import numbers
 import operator
@@ -27,14 +32,20 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     bounds = None
 
     def _store(self, X, values, sample_weight, *, append=False):
-        """Store keys and values, and choose bandwidths and bounds for them."""
+        """Store rows and values, and choose bandwidths and bounds for them; return `self`.
+
+        The base class defines the arguments.
+        """
         check_bounds(self.bounds)
         super()._store(X, values, sample_weight, append=append)
         self.bounds_ = _learn_bounds(self.bounds, self.values_, self.key_weights_)
         return self
 
     def _clip(self, predictions):
-        """Clip predictions (n, ...), whose last axis is that of several outputs, to bounds."""
+        """Clip predictions to the bounds.
+
+        If there are several outputs, they are the last axis: (n, ..., n_outputs).
+        """
         bounds = getattr(self, "bounds_", None)
         return predictions if bounds is None else predictions.clip(*bounds)
 
@@ -95,6 +106,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         if not hasattr(self, "keys_"):
             return self.fit(X, y, sample_weight)
         y = check_numeric_target(y)
+        # New levels of categories get codes before the rows are read as codes.
         self._extend_rows(X)
         X, y = self._read_rows(X, y=y, multi_output=True, y_numeric=True)
         if y.shape[1:] != self.values_.shape[1:]:
@@ -135,15 +147,16 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         return predictions, std.astype(predictions.dtype)
 
     def _predict_rows(self, X):
-        """Predict rows of numbers and codes of levels."""
+        """Predict rows X, in which levels are codes; the result is that of `predict`."""
         return self._clip(self._smoother.predict(X))
 
     def predict_gradient(self, X) -> np.ndarray:
         """Compute derivatives of the regression curve with respect to each feature.
 
-        For averages and local parabolas the derivative of the prediction, for local lines and
-        cubics the slope of the polynomial at the query, and for averages of degrees, as of
-        ``degree="auto"``, the average of these. So errors are smallest: see Notes.
+        For averages and local parabolas it is the derivative of the prediction, and for local
+        lines and cubics the slope of the polynomial at the query, since errors are smallest so:
+        see Notes. For an average of several degrees (``degree="auto"``) it is the average of
+        these.
 
         Parameters
         ----------
@@ -228,7 +241,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     @property
     def loo_score_(self):
         """R2 of the leave-one-out predictions, the mean over outputs; NaN if one is missing."""
-        left_out = self.values_ - self.loo_residuals_
+        left_out = self.values_ - self.loo_residuals_  # the leave-one-out predictions
         return r2_or_nan(self.values_, left_out, self._smoother.key_weights)
 
     @property
@@ -248,7 +261,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         units = Units.from_values(smoother.values_2d, smoother.key_weights, each_column=True)
         residuals = (smoother.training_predictions.fitted - smoother.values_2d) / units.scale
         squared = np.mean(mean_squares(residuals, smoother.key_weights))
-        scores = Scores(np.nan, squared, self.effective_dof_)
+        scores = Scores(left_out=np.nan, fitted=squared, trace=self.effective_dof_)
         return float(units.restore_criterion(corrected_akaike(scores, smoother.n_rows), "aicc"))
 
 
@@ -266,7 +279,7 @@ def check_bounds(bounds):
 
 
 def _with_infinity(bounds):
-    """Return a pair of bounds in which infinite numbers stand for None."""
+    """Return a pair (lower, upper) in which infinite numbers take the place of None."""
     lower, upper = bounds
     return (-np.inf if lower is None else lower), (np.inf if upper is None else upper)
 
@@ -274,8 +287,15 @@ def _with_infinity(bounds):
 def _learn_bounds(bounds, values, weights):
     """Return the bounds of predictions, (2,) or (2, n_outputs); None if there are none.
 
-    With "auto", whole numbers that are not negative are at least 0, and at most 1 if no other
-    number occurs. Rows of weight 0 do not count.
+    Parameters
+    ----------
+    bounds : "auto", pair or None
+        The parameter. With "auto", an output whose values are all whole numbers of at least 0
+        has the lower bound 0. If no value is above 1, it has the upper bound 1.
+    values : array of shape (n_rows,) or (n_rows, n_outputs)
+        The targets.
+    weights : array of shape (n_rows,) or None
+        Weights of the rows; those of weight 0 do not count.
     """
     if bounds is None:
         return None
@@ -298,7 +318,10 @@ def _learn_bounds(bounds, values, weights):
 
 
 def _is_whole(values, weights):
-    """Return True for outputs whose values are whole numbers where weights are positive."""
+    """Return True for outputs whose values are whole numbers where weights are positive.
+
+    The shape is (n_outputs,), or () if the values (n_rows,) have no axis of outputs.
+    """
     is_whole = np.ones(values.shape[1:], dtype=bool)
     for block in blocks(len(values)):
         fractions = values[block] != np.rint(values[block])
@@ -309,10 +332,10 @@ def _is_whole(values, weights):
 
 
 def _as_values(y, dtype):
-    """Targets in the precision of the features, which must be able to hold them."""
+    """Return the targets in the precision of the features; refuse those that it cannot hold."""
     if y.dtype == dtype:
         return y
-    # As floats, since the smallest integer has no absolute value among integers.
+    # Ends are floats, since the absolute value of the smallest int64 is no int64.
     largest = max(abs(float(end)) for end in min_max_sum(y.ravel())[:2])
     if largest > float(np.finfo(dtype).max):
         raise ValueError(

@@ -1,8 +1,13 @@
 """Robust weights: rows with large residuals count less, or not at all.
 
 The weight of a row with the leave-one-out residual r is Tukey's bisquare
-``(1 - (r / (c s))^2)^2`` for ``|r| < c s``, and 0 beyond; s is the local scale of residuals, an
-S-estimate (Rousseeuw and Yohai 1984) in a window around the row.
+``(1 - (r / (c s))^2)^2`` for ``|r| < c s``, and 0 beyond. The local scale s of residuals is an
+S-estimate (Rousseeuw and Yohai 1984) in a window around the row, that is, in the kernel weights
+of the rows around it.
+
+The training rows come as `Rows`: a table X, the targets `values` (n, n_outputs), the weights
+`sample_weight` (None for 1), and what the estimator smooths with. For its field `empty`,
+"nearest" or "nan", see `FittedSmoother`.
 """
 
 from dataclasses import replace
@@ -13,7 +18,7 @@ import numpy as np
 from .._partitions import weights_or_ones
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..kernels._product_kernel import mixed_kernel
-from ._errors import widened
+from ._errors import widen_windows
 from ._fitted_smoother import FittedSmoother, single_member, weighed
 
 # The factor c: residuals of at least this many local scales have weight 0. Averages of normal
@@ -25,16 +30,16 @@ _CUTOFF = 5.0
 _LOSS_CUTOFF, _BREAKDOWN_POINT = 1.5476, 0.5
 # Number of steps of the iteration for the scale, which starts at the median.
 _N_STEPS = 8
-# A window for a local scale has at least this number times the square root of the number of
+# A window for a local scale has at least this number times the square root of the number of all
 # rows.
 _ROWS_OF_SCALES = 3.0
-# Maximum number of rows for which the weights of all pairs are kept in memory.
+# Maximum number of rows for which the weights of all pairs of rows are kept in memory.
 _MAX_PAIRED_ROWS = 2000
 # Number of times that the bandwidth is chosen, and rows are weighted by their residuals at it.
 _N_PASSES = 3
 # Rare values are taken for data, not for errors, if a target has at most this many different
-# values: robust weights made the errors of counts 7 % larger, and doubled those of flags and of
-# rain.
+# values: robust weights made the errors for counts 7 % larger, and doubled those for flags and
+# for rain.
 _FEW_VALUES = 12
 # Residuals that are smaller than this, relative to the largest target, are rounding.
 _ROUNDING = 1e-12
@@ -44,6 +49,7 @@ def doubts_of_robustness(rows):
     """Yield warnings about targets whose rare values robust=True takes for outliers."""
     for target in rows.values[weights_or_ones(rows.X, rows.sample_weight) > 0].T:
         (values, counts), n = np.unique(target, return_counts=True), len(target)
+        # The target has few values, or one that more than half of the rows have.
         if 1 < len(values) <= min(_FEW_VALUES, n / 2) or n / 2 < counts.max() < n:
             mode = f"{counts.max() / n:.0%} of which are {values[counts.argmax()]:g}"
             yield (
@@ -55,9 +61,17 @@ def doubts_of_robustness(rows):
 def robustness(rows, rule, kernel):
     """Compute the robust weights (n_samples,) of rows, from 0 to 1.
 
-    Each pass chooses a bandwidth by the rule for rows with the weights of the pass before, and
-    computes new weights from the leave-one-out residuals at it. The kernel compares the numeric
-    columns.
+    Each pass chooses a bandwidth for the rows with the weights of the pass before. New weights
+    are computed from the leave-one-out residuals at this bandwidth.
+
+    Parameters
+    ----------
+    rows : Rows
+        The training rows.
+    rule : BandwidthRule
+        The rule that chooses bandwidths.
+    kernel : Kernel
+        The kernel of the numeric columns.
     """
     n_rows = np.count_nonzero(weights_or_ones(rows.X, rows.sample_weight))
     if n_rows < 2:
@@ -65,17 +79,18 @@ def robustness(rows, rule, kernel):
             "robust=True compares each row with the others and needs two rows of positive "
             f"weight, got n_samples={n_rows}: pass more rows, or robust=False."
         )
-    scales, weights = _Scales(rows, kernel), None
+    scales, robust_weights = _LocalScales(rows, kernel), None
     for _ in range(_N_PASSES):
-        weighted = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
+        weights = weighed(rows.sample_weight, robust_weights)
+        weighted = replace(rows, sample_weight=weights)
         choice = rule.choose(weighted.without_outliers(), kernel)
-        smoother = _smoother(weighted, kernel, choice.bandwidth, choice.n_neighbors)
-        weights = scales.robust_weights(smoother.errors.loo_residuals)
-    return weights
+        smoother = _smoother_at(weighted, kernel, choice.bandwidth, choice.n_neighbors)
+        robust_weights = scales.robust_weights(smoother.errors.loo_residuals)
+    return robust_weights
 
 
 def with_mean_weight_1(rows):
-    """Return the rows with weights of mean 1.
+    """Return the rows with weights whose mean over the rows of positive weight is 1.
 
     Rules of thumb take the sum of the weights for the number of rows.
     """
@@ -85,60 +100,68 @@ def with_mean_weight_1(rows):
     return replace(rows, sample_weight=rows.sample_weight / mean)
 
 
-class _Scales:
-    """Local scales of residuals, in windows around each row.
+class _LocalScales:
+    """Local scales of residuals of the training rows, in windows around each row.
 
-    The windows are those of a rule of thumb, which depends on no target.
+    The windows are those of a rule of thumb, which depends on no target, widened until
+    they have enough rows.
     """
 
     def __init__(self, rows, kernel):
+        # Arguments are those of `robustness`.
         rows = with_mean_weight_1(rows)
         bandwidth = SMOOTHER_RULES["scott"].choose(rows.without_outliers(), kernel).bandwidth
-        smoother = _smoother(rows, kernel, bandwidth)
+        smoother = _smoother_at(rows, kernel, bandwidth)
         smoother.need_positive_weights("robust=True")
         self.row_weights = smoother.row_weights
         n_rows = np.count_nonzero(self.row_weights)
-        wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
+        wide = widen_windows(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
         max_target = np.abs(smoother.values_2d).max(axis=0)
+        # Smallest scale of each output, (n_outputs,), by which residuals may be divided.
         self.min_scale = _ROUNDING * max_target + np.finfo(float).tiny
-        # Averages values (n, n_values) of the rows in the window around each row.
-        self.average = partial(wide.average, smoother.keys)
+        # ``average_around(values)`` averages values (n, n_values) in the window of each row. If
+        # there are few rows, the weights of all pairs are computed once.
+        self.average_around = partial(wide.average, smoother.keys)
         if len(self.row_weights) <= _MAX_PAIRED_ROWS:
-            self.average = wide.weights(smoother.keys).__matmul__
+            self.average_around = wide.weights(smoother.keys).__matmul__
 
     def robust_weights(self, residuals):
-        """Return the robust weights of rows with residuals (n, n_outputs); 1 for a NaN.
+        """Return the robust weights (n,) of rows with leave-one-out residuals (n, n_outputs).
 
-        With several outputs, the residual counts that is largest in units of its scale.
+        A row with a NaN has the weight 1. With several outputs, the residual counts that is
+        largest in units of its scale.
         """
         is_known = ~np.isnan(residuals).any(axis=1)
         sizes = np.where(is_known[:, None], np.abs(residuals), 0.0)
-        scales = self.scales(np.where(sizes > self.min_scale, sizes, 0.0), is_known)
+        scales = self.estimate(np.where(sizes > self.min_scale, sizes, 0.0), is_known)
         max_ratio = np.minimum((sizes / (_CUTOFF * scales)).max(axis=1), 1.0)
         return np.where(is_known, np.square(1 - np.square(max_ratio)), 1.0)
 
-    def scales(self, sizes, is_known):
-        """Compute the local scale around each row, (n, n_outputs).
+    def estimate(self, sizes, is_known):
+        """Estimate the local scale around each row, (n, n_outputs).
 
         `sizes` (n, n_outputs) are absolute residuals, 0 for rounding, and `is_known` (n,) is
         False for rows without a residual, which are left out.
         """
-        is_known = is_known[:, None].astype(np.float64)
-        weight_of_known = self.average(is_known)
-        # If no row of the window has a residual, the averages are 0.
+        # 1. Averages are over the rows that have a residual. If a window has none, they are 0.
+        known_weights = is_known[:, None].astype(np.float64)
+        weight_of_known = self.average_around(known_weights)
         weight_of_known = np.where(weight_of_known > 0, weight_of_known, 1.0)
 
         def average(values):
-            return self.average(is_known * values) / weight_of_known
+            return self.average_around(known_weights * values) / weight_of_known
 
-        # The iteration starts at the median of all rows. If most rows of a window are outliers,
-        # it stops before it has reached their scale.
+        # 2. The scale is where the mean bisquare loss in the window is `_BREAKDOWN_POINT`. The
+        # iteration for it starts at the median of all rows. If most rows of a window are
+        # outliers, it stops before it has reached their scale.
         scales = np.maximum([self._median(column) for column in sizes.T], self.min_scale)
         for _ in range(_N_STEPS):
             squares = np.square(np.minimum(sizes / (_LOSS_CUTOFF * scales), 1.0))
-            factor = np.sqrt(average(1 - (1 - squares) ** 3) / _BREAKDOWN_POINT)
+            loss = 1 - (1 - squares) ** 3
+            factor = np.sqrt(average(loss) / _BREAKDOWN_POINT)
             scales = np.maximum(scales * factor, self.min_scale)
-        # If most residuals of a window are 0, they do not tell how large the others may be.
+        # 3. If most residuals of a window are 0, they do not tell how large the others may be.
+        # The mean size over all rows then takes the place of the scale.
         is_exact = average((sizes == 0).astype(np.float64)) > _BREAKDOWN_POINT
         mean = np.average(sizes, axis=0, weights=self.row_weights)
         return np.maximum(np.where(is_exact, mean, scales), self.min_scale)
@@ -152,8 +175,12 @@ class _Scales:
         return np.quantile(sizes[is_counted], 0.5, **options)
 
 
-def _smoother(rows, kernel, bandwidth, n_neighbors=None):
-    """Return the `FittedSmoother` of rows at a bandwidth."""
+def _smoother_at(rows, kernel, bandwidth, n_neighbors=None):
+    """Return the `FittedSmoother` of `Rows` with a bandwidth (n_features,).
+
+    The kernel is that of the numeric columns. If `n_neighbors` is passed, the bandwidth is
+    adaptive: it is multiplied by the distance to this neighbour.
+    """
     return FittedSmoother(
         rows.X,
         rows.values,

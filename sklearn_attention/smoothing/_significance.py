@@ -1,8 +1,10 @@
 """Bootstrap test of whether a smoother depends on a feature.
 
-The null hypothesis for feature j is the smoother at a bandwidth at which j has no effect. The
-test compares, for each output, the ratio of its squared leave-one-out residuals to those of the
-smoother in use; `Significance` tells the method to users.
+The null hypothesis for feature j is the smoother at a bandwidth at which j has no effect. Its
+squared leave-one-out residuals, divided by those of the smoother in use, are the residual
+ratio, a number for each output. A draw is a set of targets that follow the null hypothesis. The
+p-value is the fraction of draws whose ratio is at least that of the data. `Significance`
+describes the method to users.
 """
 
 from typing import Any, NamedTuple
@@ -81,48 +83,51 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
     progress : Progress
         Shows the number of draws.
     """
-    # The unit of targets is a power of two, so that squares neither overflow nor vanish.
+    # Targets are divided by a power of 2, so that squares neither overflow nor vanish. So is
+    # the unit of a number.
     exponent = np.frexp(np.abs(smoother.values_2d).max())[1]
-    table = np.ldexp(smoother.values_2d, -exponent)
+    values = np.ldexp(smoother.values_2d, -exponent)
     statistics, p_values, n_features = [], [], len(smoother.columns.kinds)
     for j, kind in enumerate(smoother.columns.kinds):
+        # 1. The statistic is in the units of the targets and of the feature.
         unit = np.frexp(smoother.bandwidth[j])[1] if kind == "numeric" else 0
         with np.errstate(over="ignore", under="ignore"):
-            statistic = np.ldexp(_statistic(smoother, table, j, unit), 2 * (exponent - unit))
+            statistic = np.ldexp(_statistic(smoother, values, j, unit), 2 * (exponent - unit))
         statistics.append(statistic)
-        # Targets are drawn from the null hypothesis: its predictions, plus its leave-one-out
+        # 2. Targets are drawn from the null hypothesis: its predictions, plus its leave-one-out
         # residuals with random signs (in-sample residuals would be smaller than the noise).
-        null = _without(smoother, j).predict_training_rows(smoother)
+        null = _without_effect_of(smoother, j).predict_training_rows(smoother)
         fitted, left_out = (np.ldexp(x, -exponent) for x in (null.fitted, null.left_out))
-        residuals = table - left_out
-        signs = random_state.choice([-1.0, 1.0], size=(len(table), n_resamples))
+        residuals = values - left_out
+        signs = random_state.choice([-1.0, 1.0], size=(len(values), n_resamples))
         observed, drawn = _residual_ratios(smoother, j).mean(), np.empty(0)
         if choose_again is None:
-            for block in blocks_of_queries(n_resamples, table.size):
+            # Draws (n_rows, n_draws, n_outputs) are smoothed together, as further outputs.
+            for block in blocks_of_queries(n_resamples, values.size):
                 draws = fitted[:, None] + residuals[:, None] * signs[:, block, None]
-                of_draws = smoother.replace(values=draws.reshape(len(table), -1))
-                ratios = _residual_ratios(of_draws, j).reshape(draws.shape[1:])
+                smoother_of_draws = smoother.replace(values=draws.reshape(len(values), -1))
+                ratios = _residual_ratios(smoother_of_draws, j).reshape(draws.shape[1:])
                 drawn = np.append(drawn, ratios.mean(axis=1))
         else:
-            for n_drawn, sign in enumerate(signs.T, 1):
+            for n_drawn, sign in enumerate(signs.T, start=1):
                 chosen = choose_again(fitted + residuals * sign[:, None])
                 drawn = np.append(drawn, _residual_ratios(chosen, j).mean())
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
                 progress.update(j * n_resamples + n_drawn, state)
                 if (drawn >= observed).sum() == _MAX_LARGER_DRAWS:
                     break
-        # The data count as one draw more, unless the draws ended early.
+        # 3. The data count as one draw more, unless the draws ended early.
         n_larger, n_data = np.sum(drawn >= observed), int(len(drawn) == n_resamples)
         p_values.append((n_larger + n_data) / (len(drawn) + n_data))
     return Significance(np.array(statistics), np.array(p_values))
 
 
 def _residual_ratios(smoother, j):
-    """Return squared leave-one-out residuals without feature j over those with it.
+    """Return the mean squared leave-one-out residual without feature j over that with it.
 
-    The shape is (n_outputs,).
+    The shape is (n_outputs,). Rows whose residuals are unknown do not count.
     """
-    smoothers = _without(smoother, j), smoother
+    smoothers = _without_effect_of(smoother, j), smoother
     residuals = np.stack([each.errors.loo_residuals for each in smoothers])
     is_counted = (smoother.row_weights > 0) & np.isfinite(residuals).all(axis=(0, 2))
     # Residuals are in units of the largest target, so that squares do not overflow.
@@ -130,42 +135,46 @@ def _residual_ratios(smoother, j):
     residuals = residuals[:, is_counted] / max_target
     residuals = np.where(np.abs(residuals) < _ROUNDING, 0.0, residuals)
     weights = smoother.row_weights[is_counted]
-    without, with_it = np.average(residuals**2, axis=1, weights=weights)
+    without_j, with_j = np.average(residuals**2, axis=1, weights=weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         # If both are 0, the feature changes nothing.
-        return np.nan_to_num(without / with_it, nan=1.0, posinf=np.inf)
+        return np.nan_to_num(without_j / with_j, nan=1.0, posinf=np.inf)
 
 
-def _statistic(smoother, table, j, unit):
-    """Return the mean squared change of the smoother of a table along feature j, a number.
+def _statistic(smoother, values, j, unit):
+    """Return the mean squared change of predictions along feature j, a number.
 
-    The change is the derivative, for ``2**unit`` units of a number, or the difference between
-    the levels of a category. Squares are summed over the outputs.
+    The predictions are those of the rows, from `values` (n_rows, n_outputs). For a number, the
+    change is the derivative, for ``2**unit`` units of the feature. For a category it is the
+    difference between its levels. Squares are summed over the outputs.
     """
     if smoother.columns.kinds[j] == "numeric":
-        changes = [np.ldexp(smoother.gradient(smoother.keys, table)[:, :, j], unit)]
+        changes = [np.ldexp(smoother.gradient(smoother.keys, values)[:, :, j], unit)]
     else:
-        changes = _level_differences(smoother, table, j)
+        changes = _level_differences(smoother, values, j)
     squares = sum(change**2 for change in changes).sum(axis=1) / len(changes)
     return np.average(squares, weights=smoother.row_weights)
 
 
 def _level_differences(smoother, values, j):
-    """Return predictions of the rows at each level of feature j, less those at their own."""
+    """Return predictions of the rows at each level of feature j, less those at their own level.
+
+    The result is a list of arrays (n_rows, n_outputs), one for each level.
+    """
     predictions = smoother.predict(smoother.keys, values)
     is_j = np.arange(smoother.keys.shape[1]) == j
     moved = (np.where(is_j, level, smoother.keys) for level in np.unique(smoother.keys[:, j]))
     return [smoother.predict(keys, values) - predictions for keys in moved]
 
 
-def _without(smoother, j):
-    """Return the smoother at a bandwidth at which feature j has no effect."""
+def _without_effect_of(smoother, j):
+    """Return the smoother without the effect of feature j, the null hypothesis."""
     columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
     smoother = smoother.without_terms_of(j)
     if columns.kinds[j] != "numeric":
         # At the highest lambda, all levels of a category count alike.
         return smoother.rescaled(lambda lam: np.where(is_j, columns.highest_lam, lam))
-    # Keys with the same number have the same distance along j.
+    # All keys get the same number in column j, so that their distances along j are 0.
     changes = {"keys": np.where(is_j, 0, smoother.keys)}
     if smoother.is_polynomial and len(columns.numeric) == len(columns.kinds) > 1:
         # Column j leaves the comparison, so that polynomials have no coefficient for it, which

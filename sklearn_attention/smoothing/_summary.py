@@ -108,31 +108,35 @@ class SmootherSummary:
 
 
 def feature_names(model):
-    """Return the names of the features, "x0", "x1" and so on if they have none."""
+    """Return the names of the features of a fitted estimator; "x0", "x1" ... without names."""
     unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return list(getattr(model, "feature_names_in_", unnamed))
 
 
 def summarize(model, p_values=None):
-    """Return the `SmootherSummary` of a fitted regressor; `p_values` are those of features."""
+    """Return the `SmootherSummary` of a fitted regressor.
+
+    `p_values` (n_features,) are those of the features, if they were tested.
+    """
     smoother = model._smoother
     n_samples, weights = smoother.n_rows, smoother.key_weights
-    # The mean of squares does not depend on the unit of the weights.
-    squares = n_samples * mean_squares(model.residuals_, weights)
+    # This sum does not depend on the unit of the weights.
+    sum_of_squares = n_samples * mean_squares(model.residuals_, weights)
     residual_dof = n_samples - model.effective_dof_
-    # Without degrees of freedom for residuals, their standard error is unknown.
-    variance = squares / residual_dof if residual_dof > 0 else np.nan * squares
+    # Without degrees of freedom for residuals the variance is unknown, NaN for each output.
+    known = residual_dof > 0
+    variance = sum_of_squares / residual_dof if known else np.nan * sum_of_squares
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
         degrees={member.degree: member.weight for member in smoother.members if member.weight},
         additive_share=getattr(smoother, "mixing_weight", 0.0),
         n_samples=n_samples,
-        rule=model._kept["rule"],
+        rule=model._kept["rule"],  # the name that the fit has kept
         criterion_value=getattr(model, "criterion_value_", None),
         n_neighbors=getattr(model, "n_neighbors_", None),
         effective_dof=model.effective_dof_,
-        residual_std=np.sqrt(variance)[()],
+        residual_std=np.sqrt(variance)[()],  # a number, not an array without axes
         r2=r2_or_nan(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
         features=feature_names(model),
@@ -143,7 +147,7 @@ def summarize(model, p_values=None):
 
 
 def _aligned(rows):
-    """Return the rows of a table of texts as lines with aligned columns."""
+    """Return the rows of a table, tuples of texts, as lines with aligned columns."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

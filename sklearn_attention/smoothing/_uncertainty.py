@@ -1,4 +1,10 @@
-"""Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features."""
+"""Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features.
+
+The keys are the training rows, and the queries X are rows that are predicted. A leave-one-out
+residual is the target of a key less its prediction from all others. It is standardised if it is
+divided by the expected size of errors at the key. The hat weights of a query are the numbers by
+which the targets are multiplied in its prediction. `_errors` computes all of these.
+"""
 
 import math
 from typing import Any
@@ -20,13 +26,15 @@ from .._validation import (
 )
 from ..attention._tables import weighted_quantiles
 from ._additive_mixture import AdditiveMixture
-from ._errors import noise_variance, replace_rounding
+from ._errors import noise_variance, scales_above_rounding
 from ._significance import feature_significance
 
-# Distribution functions at new levels are interpolated between quantiles at these
-# probabilities, of which the smallest is about one in a million.
+# For queries with a level that did not occur in training, distribution functions are
+# interpolated between quantiles at these probabilities, of which the smallest is about one in a
+# million.
 _PROBABILITIES = expit(np.linspace(-14, 14, 401))
-# Rounding must not move the end of an interval to the next value.
+# Relative tolerance of a number of rows, so that its rounding does not move the end of an
+# interval to the next value.
 _SLACK = 1e-12
 
 
@@ -125,21 +133,28 @@ class UncertaintyMixin:
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), self._smoother
         errors = smoother.errors
+        # 1. The sizes of standardised residuals are divided by their local mean at the key, and
+        # multiplied by that at the query.
         sizes, size_factors = np.abs(errors.standardized), np.ones((len(X), 1))
         if heteroscedastic:
-            averages, sizes_at_rows = errors.mean_sizes
-            size_factors = replace_rounding(averages.average(X, sizes), sizes)
-            sizes = sizes / sizes_at_rows
-        # A row that cannot be predicted without itself bounds no error.
-        present, of_blocks = errors.given_row_weights > 0, []
+            averages, sizes_at_keys = errors.mean_sizes
+            size_factors = scales_above_rounding(averages.average(X, sizes), sizes)
+            sizes = sizes / sizes_at_keys
+        # A key that cannot be predicted without itself has a residual of any size.
+        present, interval_blocks = errors.given_row_weights > 0, []
         sizes = np.where(np.isnan(sizes), np.inf, sizes)[present]
+        # 2. Intervals follow from predictions without each key and from the sizes.
         for rows in _query_blocks(X, smoother):
             _, hat_weights, left_out = smoother.left_out(X[rows])
             scale = size_factors[rows] * errors.expected_size(X[rows], hat_weights)
-            of_blocks.append(jackknife_intervals(left_out[:, present], sizes, scale, coverage))
-        intervals, center = np.concatenate(of_blocks), smoother.predict(X).reshape(len(X), -1)
-        ends = (1 - coverage) / 2, (1 + coverage) / 2
-        intervals = errors.level_effects.distribution(X).inflate(intervals, center, ends)
+            block = jackknife_intervals(left_out[:, present], sizes, scale, coverage)
+            interval_blocks.append(block)
+        # 3. They are wider at levels that did not occur in training, around the predictions.
+        intervals = np.concatenate(interval_blocks)
+        centers = smoother.predict(X).reshape(len(X), -1)
+        probabilities = (1 - coverage) / 2, (1 + coverage) / 2
+        effects = errors.level_effects.distribution(X)
+        intervals = effects.inflate(intervals, centers, probabilities)
         return self._clip(_like_targets(intervals, smoother.values))
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -202,13 +217,17 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), self._smoother
         thresholds = check_thresholds("y", y, len(X))
 
-        def probabilities_of(rows, residuals, weights, shift, scale):
+        def probabilities_below(rows, residuals, weights, shift, scale):
+            """Return the probabilities of at most the thresholds; see `_statistics`."""
             targets = shift[:, None] + scale[:, None] * residuals
-            of_rows = thresholds[rows].T[:, :, None]
-            below = [np.sum(weights * (targets <= t), axis=1) for t in of_rows]
-            return np.stack(below, axis=1).clip(max=1) + 0 * shift[:, None]
+            probabilities = [
+                np.sum(weights * (targets <= threshold[:, None]), axis=1)
+                for threshold in thresholds[rows].T
+            ]
+            # Adding 0 times the shift keeps the NaN of a query without any key in its window.
+            return np.stack(probabilities, axis=1).clip(max=1) + 0 * shift[:, None]
 
-        probabilities = _distribution(smoother, X, probabilities_of)
+        probabilities = _statistics(smoother, X, probabilities_below)
         new = np.flatnonzero(smoother.errors.level_effects.is_new(X).any(axis=1))
         if len(new):
             probabilities[new] = _cdf_at_new_levels(smoother, X[new], thresholds[new])
@@ -290,35 +309,42 @@ class UncertaintyMixin:
            estimation on coverage accuracy in nonparametric inference. Journal of the American
            Statistical Association 113, 767-779.
         """
+        # 1. Draw normal noise of the keys for a simultaneous band.
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         check_positive("n_resamples", n_resamples, integer=True)
         X, smoother = self._read_rows(X), self._smoother
         smoother.need_positive_weights("confidence_band")
         errors = smoother.errors
         errors.need_all_residuals("confidence_band")
-        curve, noise = errors.band_errors, errors.band_errors.noise
+        band_errors, noise = errors.band_errors, errors.band_errors.noise
         draws = np.zeros((1, len(smoother.keys), 0))
         if simultaneous:
+            # A draw has a number for each key and output, and needs memory for three of them.
             check_size("n_resamples", n_resamples, 3, errors.loo_residuals.size)
             draws = noise.draws(n_resamples, check_random_state(random_state))
+        # 2. Compute the curve, its standard errors in units of the noise, and for each draw the
+        # largest deviation that it makes at any query, in standard errors.
         centers, stds, max_deviations = [], [], 0.0
         for rows in _query_blocks(X, smoother):
-            hat = curve.smoother.local_rows(X[rows])
-            target, fit, model = curve.variance_terms(X[rows], hat.effects)
+            hat = band_errors.smoother.local_rows(X[rows])
+            # The terms are u^2, v and g of the formula above.
+            target, fit, model = band_errors.variance_terms(X[rows], hat.effects)
             deviations = np.abs(hat.effects @ draws) / np.sqrt(fit.T)[:, :, None]
             max_deviations = np.fmax(max_deviations, np.fmax.reduce(deviations, axis=1))
             centers.append(hat.values)
             stds.append(np.sqrt(fit + (target + fit) * (model - 1)))
+        # 3. The half-width is a quantile times the standard error in units of the targets.
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
             factor = np.quantile(max_deviations, coverage, axis=1, method="higher")
         residuals = errors.loo_residuals / np.sqrt(noise.variances)[:, None]
         robustness = errors.settings.robustness
         variance = noise_variance(errors.scale_windows, X, residuals, robustness)
-        width = factor * np.sqrt(variance) * np.concatenate(stds)
-        width = np.hypot(width, factor * errors.level_effects.distribution(X).normal_std)
+        half_width = factor * np.sqrt(variance) * np.concatenate(stds)
+        level_effect_std = errors.level_effects.distribution(X).normal_std
+        half_width = np.hypot(half_width, factor * level_effect_std)
         center = np.concatenate(centers)
-        band = np.stack([center - width, center + width], axis=1)
+        band = np.stack([center - half_width, center + half_width], axis=1)
         return self._clip(_like_targets(band, smoother.values))
 
     def feature_significance(
@@ -327,15 +353,16 @@ class UncertaintyMixin:
         """Test for every feature whether the prediction depends on it.
 
         See :class:`~sklearn_attention.Significance` for the method. If the fit chose anything
-        by the targets (a bandwidth, weights of degrees, `robust`), so does each draw. This
-        takes as long as `n_resamples` fits for a feature that matters, and about forty for one
-        that does not. After five seconds a line on stderr shows the progress.
+        by the targets (a bandwidth, weights of degrees, `robust`), so does each draw. A feature
+        that matters then takes as long as `n_resamples` fits. Draws stop early once the p-value
+        is clearly large, so a feature that does not matter takes about forty fits. After five
+        seconds a line on stderr shows the progress.
 
         Parameters
         ----------
         n_resamples : int, default=199
-            Draws of the wild bootstrap for each feature, at most; the smallest p-value is one
-            over that plus one.
+            Maximum number of draws of the wild bootstrap for each feature; the smallest
+            p-value is 1 / (n_resamples + 1).
         random_state : int, RandomState instance or None, default=0
             Makes these draws.
 
@@ -346,15 +373,17 @@ class UncertaintyMixin:
         """
         smoother = self._smoother
         smoother.errors.need_all_residuals("feature_significance")
+        # A draw has a number for each key, and needs memory for three of them.
         n_resamples = check_size("n_resamples", n_resamples, 3, len(smoother.keys))
-        # What targets may have chosen: a bandwidth, robust weights, penalties of an additive
-        # stage, and weights of degrees.
+        # The targets may have chosen a bandwidth, robust weights, penalties of an additive
+        # stage, and weights of degrees. If they have chosen nothing, draws need no fit.
         chosen = (
             hasattr(self, "criterion_value_"),
             smoother.error_settings.robustness is not None,
             isinstance(smoother, AdditiveMixture),
+            len(smoother.members) > 1,
         )
-        choose_again = self._smoother_of if any(chosen) or len(smoother.members) > 1 else None
+        choose_again = self._smoother_of if any(chosen) else None
         name, n_draws = type(self).__name__, smoother.keys.shape[1] * n_resamples
         with Progress(name, n_draws, delay=progress_delay("auto", self)) as progress:
             return feature_significance(
@@ -363,9 +392,9 @@ class UncertaintyMixin:
 
 
 def jackknife_intervals(left_out, sizes, scale, coverage):
-    """Return jackknife+ intervals of queries, (n_queries, 2, n_outputs).
+    """Return jackknife+ intervals of queries, lower and upper ends, (n_queries, 2, n_outputs).
 
-    They are infinite if the rows are too few for the coverage.
+    They are infinite if there are too few rows for the coverage.
 
     Parameters
     ----------
@@ -379,27 +408,29 @@ def jackknife_intervals(left_out, sizes, scale, coverage):
         Probability of an interval.
     """
     # With predictions m_i(x) without row i, sizes R_i and the scale s(x), the upper end is the
-    # value of m_i(x) + s(x) R_i at this place in increasing order. The lower end is the value
-    # of m_i(x) - s(x) R_i at the same place in decreasing order.
+    # value of m_i(x) + s(x) R_i at a place (a position from 0) in increasing order. The lower
+    # end is the value of m_i(x) - s(x) R_i at the same place in decreasing order, that is,
+    # minus the value of s(x) R_i - m_i(x) at this place in increasing order.
     place = math.ceil(coverage * (len(sizes) + 1) * (1 - _SLACK)) - 1
     if place >= len(sizes):
         return np.stack([np.full_like(scale, -np.inf), np.full_like(scale, np.inf)], axis=1)
     half_widths = scale[:, None] * sizes
-    low, high = half_widths - left_out, half_widths + left_out
-    low.partition(place, axis=1)
-    high.partition(place, axis=1)
-    return np.stack([-low[:, place], high[:, place]], axis=1)
+    negative_lower, upper = half_widths - left_out, half_widths + left_out
+    negative_lower.partition(place, axis=1)
+    upper.partition(place, axis=1)
+    return np.stack([-negative_lower[:, place], upper[:, place]], axis=1)
 
 
 def standard_deviations(smoother, X):
-    """Return standard deviations of conditional distributions, (n_queries, n_outputs)."""
+    """Return standard deviations of targets at queries X, (n_queries, n_outputs)."""
     errors = smoother.errors
     errors.need_all_residuals("return_std=True")
     scales = [
         errors.expected_size(X[rows], smoother.local_rows(X[rows]).effects)
         for rows in _query_blocks(X, smoother)
     ]
-    # Local polynomials of squares could be negative, but averages cannot.
+    # The squares of standardised residuals are averaged: a local polynomial of squares could be
+    # negative.
     robustness = errors.settings.robustness
     variance = noise_variance(smoother.unweighted, X, errors.standardized, robustness)
     std = np.sqrt(variance) * np.concatenate(scales)
@@ -407,70 +438,88 @@ def standard_deviations(smoother, X):
 
 
 def _quantiles(smoother, X, probabilities):
-    """Return quantiles of the conditional distribution, (n_queries, n_quantiles, n_outputs)."""
+    """Return quantiles of targets at queries, (n_queries, n_probabilities, n_outputs)."""
 
-    def quantiles_of_output(rows, residuals, weights, shift, scale):
+    def quantiles_and_median(rows, residuals, weights, shift, scale):
+        """Return the quantiles of an output, and its median last; see `_statistics`."""
         with_median = np.append(probabilities, 0.5)
-        of_residuals = weighted_quantiles(residuals, weights, with_median)
-        return shift[:, None] + scale[:, None] * of_residuals
+        residual_quantiles = weighted_quantiles(residuals, weights, with_median)
+        return shift[:, None] + scale[:, None] * residual_quantiles
 
-    quantiles = _distribution(smoother, X, quantiles_of_output)
+    quantiles = _statistics(smoother, X, quantiles_and_median)
+    # The effects of new levels move quantiles away from the median.
+    quantiles, medians = quantiles[:, :-1], quantiles[:, -1]
     effects = smoother.errors.level_effects.distribution(X)
-    return effects.inflate(quantiles[:, :-1], quantiles[:, -1], probabilities)
+    return effects.inflate(quantiles, medians, probabilities)
 
 
 def _cdf_at_new_levels(smoother, X, thresholds):
-    """Return probabilities of at most the thresholds, (n_queries, n_thresholds, n_outputs).
+    """Return probabilities of targets of at most `thresholds` (n_queries, n_thresholds).
 
-    They are interpolated between quantiles, since effects move these and not the errors.
+    The shape is (n_queries, n_thresholds, n_outputs). Effects of new levels move quantiles, so
+    that probabilities are interpolated between these.
     """
     quantiles = _quantiles(smoother, X, _PROBABILITIES)
     probabilities = np.empty((*thresholds.shape, quantiles.shape[2]))
     for query, output in np.ndindex(len(X), quantiles.shape[2]):
-        known = quantiles[query, :, output], _PROBABILITIES
-        probabilities[query, :, output] = np.interp(thresholds[query], *known, left=0, right=1)
+        points = quantiles[query, :, output], _PROBABILITIES
+        probabilities[query, :, output] = np.interp(thresholds[query], *points, left=0, right=1)
     return probabilities
 
 
-def _distribution(smoother, X, statistic):
-    """Compute a statistic of the conditional distribution at each query, block by block.
+def _statistics(smoother, X, statistic):
+    """Compute k statistics, such as quantiles, of the distribution of targets at queries.
 
-    The distribution of one output is ``shift + scale * residuals``, in which each of the
-    `residuals` (n_rows,) has its probability in `weights`.
-    ``statistic(rows, residuals, weights, shift, scale)`` returns k numbers for each query of a
-    block, (m, k), from the positions `rows` of the queries, `weights` (m, n_rows), and `shift`
-    and `scale`, (m,) each. Returns an array (n_queries, k, n_outputs).
+    The distribution of one output at a query is that of ``shift + scale * residuals``: each of
+    the standardised residuals (n_keys,) has its probability in `weights`.
+
+    Parameters
+    ----------
+    smoother : FittedSmoother
+        The smoother that predicts.
+    X : ndarray of shape (n_queries, n_features)
+        The queries.
+    statistic : callable
+        ``statistic(rows, residuals, weights, shift, scale)`` returns the statistics of an
+        output, (m, k), for a block of m queries. Their positions are `rows`, a slice;
+        `weights` have the shape (m, n_keys), `shift` and `scale` the shape (m,).
+
+    Returns
+    -------
+    statistics : ndarray of shape (n_queries, k, n_outputs)
     """
     smoother.need_positive_weights("a conditional distribution")
     errors, statistics = smoother.errors, []
     errors.need_all_residuals("a conditional distribution")
-    wide, standardized = errors.distribution_windows, errors.standardized
-    # Outliers are targets too, but do not move the mean of the residuals.
-    with_outliers = wide.weighted_by((errors.given_row_weights > 0).astype(np.float64))
+    averages, standardized = errors.distribution_windows, errors.standardized
+    # Outliers, with the robust weight 0, are in the distribution, since new targets may be
+    # outliers too. But they do not move its mean, which is the prediction.
+    with_outliers = averages.weighted_by((errors.given_row_weights > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):
         weights = with_outliers.weights(X[rows])
         mean_weights = weights
         if errors.settings.robustness is not None:
-            mean_weights = wide.weights(X[rows])
+            mean_weights = averages.weights(X[rows])
         hat = smoother.local_rows(X[rows])
         scales = errors.expected_size(X[rows], hat.effects)
         shifts = hat.values - scales * (mean_weights @ standardized)
-        of_outputs = [
+        output_statistics = [
             statistic(rows, residuals, weights, shift, scale)
             for residuals, shift, scale in zip(standardized.T, shifts.T, scales.T, strict=True)
         ]
-        statistics.append(np.stack(of_outputs, axis=2))
+        statistics.append(np.stack(output_statistics, axis=2))
     return np.concatenate(statistics)
 
 
 def _query_blocks(X, smoother):
+    """Yield slices of the queries, so short that results for all pairs fit in memory."""
     return blocks_of_queries(len(X), smoother.values.size)
 
 
 def _like_targets(results, values):
     """Return results (n, k, n_outputs) in the precision of the targets.
 
-    Targets of one dimension have no axis of outputs.
+    If the targets `values` have one dimension, the results have no axis of outputs: (n, k).
     """
     shape = (*results.shape[:2], *values.shape[1:])
     return results.reshape(shape).astype(values.dtype, copy=False)

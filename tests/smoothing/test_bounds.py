@@ -50,7 +50,7 @@ class TestLogarithms:
         kernels = np.exp(kernels) / (places[:, 0] + median / 2)
         mixture = model._mixture
         wide = np.exp(mixture.background_around().log_density(3 + sign * places))
-        expected = (1 - mixture.share) * kernels + mixture.share * wide
+        expected = (1 - mixture.background_weight) * kernels + mixture.background_weight * wide
         found = np.exp(model.score_samples(3 + sign * places))
         np.testing.assert_allclose(found, expected, rtol=1e-9)
         assert model.score_samples([[3 - sign * 0.1]]) == -np.inf

@@ -182,8 +182,8 @@ class TestSensitivity:
         frame = frame[:20].assign(length=frame["length"].abs())
         model = ProductKernelDensity(bounds=bounds, sensitivity=0.5)
         mixture = model.fit(frame, sample_weight=weights)._mixture
-        assert len(np.unique(mixture.row_factors)) > 2
-        found = mixture.left_out()
+        assert len(np.unique(mixture.local_factors)) > 2
+        found = mixture.loo_log_density()
         for i in (1, 7, 19):
             others = replace(mixture.take(np.arange(20) != i), background=None)
             row = mixture.scale.invert(mixture.keys[[i]])
@@ -194,7 +194,9 @@ class TestSensitivity:
                     for image in mixture._images(mixture.keys[[i]])
                 ) * np.exp(mixture.scale.log_slopes(row)[0])
             background = np.exp(mixture.background_around().log_density(row))[0]
-            expected = (1 - mixture.share) * kernels + mixture.share * background
+            expected = (
+                1 - mixture.background_weight
+            ) * kernels + mixture.background_weight * background
             assert found[i] == pytest.approx(np.log(expected), rel=1e-9, abs=1e-9)
 
     @pytest.mark.parametrize("shape", SHAPES)
@@ -204,7 +206,7 @@ class TestSensitivity:
         for sensitivity in (0, 0.25, 0.5):
             own = ProductKernelDensity(sensitivity=sensitivity).fit(X)
             assert own.bandwidth_ == model.bandwidth_
-            scores[sensitivity] = own._mixture.left_out().sum() - 2 * (sensitivity > 0)
+            scores[sensitivity] = own._mixture.loo_log_density().sum() - 2 * (sensitivity > 0)
             if sensitivity == 0:
                 assert own.likelihood_score_ * 100 == pytest.approx(scores[0], rel=1e-9)
         best = max(scores, key=scores.get)

@@ -55,9 +55,11 @@ def test_variances_of_sums_are_quadratic_forms():
         for own in coefficients
     ]
     expected = np.stack([np.diag(effects @ c @ effects.T) for c in covariance], axis=1)
-    found = Noise(variances, coefficients).of_sums(effects)
+    found = Noise(variances, coefficients).variances_of_sums(effects)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    np.testing.assert_allclose(Noise(variances).of_sums(effects), expected[:, 1:], rtol=1e-9)
+    np.testing.assert_allclose(
+        Noise(variances).variances_of_sums(effects), expected[:, 1:], rtol=1e-9
+    )
 
 
 def test_draws_have_the_covariance():
