@@ -26,7 +26,7 @@ from .._blocks import blocks
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
 from ..kernels._numerics import ROUNDED_UP, log, squared_distances
-from ._algorithms._dense import LEAST, exponentials
+from ._algorithms._dense import TINY, exponentials
 from ._algorithms._keys import BLOCK_PAIRS
 
 # Maximum rounding error of squared distances that are computed by products of matrices.
@@ -141,7 +141,7 @@ class PairSums:
                 symmetric_blocks, sums = self._sum_both_ways(
                     product, weighted, bandwidth, slopes
                 )
-                is_one_way = (sums[:, 0] < LEAST) & self.in_logs
+                is_one_way = (sums[:, 0] < TINY) & self.in_logs
             one_way_rows = np.flatnonzero(is_one_way)
             row_slices = blocks(len(one_way_rows), max(1, BLOCK_PAIRS // n_keys))
             pairs = ((one_way_rows[block], all_keys) for block in row_slices)
@@ -154,7 +154,7 @@ class PairSums:
         # 2. Sums are divided by the totals.
         total = sums[:, 0].copy()
         averages = sums / np.where(total > 0, total, 1.0)[:, None]
-        inverse_total = np.divide(1.0, total, out=np.zeros(n), where=total > LEAST)
+        inverse_total = np.divide(1.0, total, out=np.zeros(n), where=total > TINY)
 
         @one_blas_thread()
         def vjp(of_log_totals, of_averages=None):

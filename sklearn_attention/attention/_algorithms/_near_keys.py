@@ -51,6 +51,7 @@ class NearKeys:
 
     def __init__(self, problem, factors, log_margin):
         self._problem, self._log_margin = problem, log_margin
+        self._is_compact = log_margin is None
         columns = sorted({j for _, factor_columns in factors for j in factor_columns})
         # Columns of the factors are renumbered among those that are compared.
         self._factors = [
@@ -103,7 +104,7 @@ class NearKeys:
             low, high, groups = self._groups(rows)
         max_scale = np.array([scales[group].max() for group in groups])
         min_log_kernel = np.full(len(groups), -np.inf)
-        if self._log_margin is not None:
+        if not self._is_compact:
             squared, min_of_query = self._squared_to_nearest(rows), np.empty(len(scales))
             min_of_query[rows] = self._log_kernel(squared, scales[rows]) - self._log_margin
             min_log_kernel = np.array([min_of_query[group].min() for group in groups])
@@ -133,7 +134,7 @@ class NearKeys:
             squared = sum(_squared(queries - queries[:, middle, None]))
             group = np.argpartition(squared, min(_LEAF, len(rows) - 1))[: 1 + _LEAF]
             points, min_log_kernel = queries[:, group], -np.inf
-            if self._log_margin is not None:
+            if not self._is_compact:
                 # All queries of the group are compared with the key nearest to its middle.
                 squared_to_keys = sum(_squared(keys - queries[:, middle, None]))
                 if self._problem.left_out is not None:
@@ -218,10 +219,10 @@ class NearKeys:
         for kernel, columns in self._factors:
             with np.errstate(over="ignore"):
                 squared = sum(squared_differences[j] for j in columns) / scale**2
-            if self._log_margin is not None:
-                total = total + kernel.log_profile(squared)
-            else:  # the factors are compact
+            if self._is_compact:
                 total = total + np.where(squared <= kernel.support**2, 0.0, -np.inf)
+            else:
+                total = total + kernel.log_profile(squared)
         return total
 
 
@@ -243,7 +244,7 @@ class _Tree:
         self.is_leaf = nodes["is_leaf"] == 1
 
     def near_leaves(self, groups, is_near):
-        """Return all pairs of a group and a leaf that are near each other, sorted by group.
+        """Return all pairs of a group and a leaf that may be near it, sorted by group.
 
         ``is_near(group, low, high)`` returns True for boxes that may have points near a group.
         The result is two arrays (n_pairs,): the group and the leaf of each pair.
