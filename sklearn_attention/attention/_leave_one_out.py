@@ -456,8 +456,7 @@ class _WidenedRows:
         _, first, inverse = np.unique(
             points + 1j * scales, return_index=True, return_inverse=True
         )
-        fields = self._predicted_points.each(points[first], scales[first])
-        _, _, leverage, _, _ = fields
+        _, _, leverage, _, _ = self._predicted_points.each(points[first], scales[first])
         return 1 / leverage[inverse]
 
 

@@ -174,8 +174,7 @@ class LeaveOneOutGradient:
                 of_terms = of_pairs.sum(axis=0) + of_pairs.sum(axis=1)  # (P,)
                 of_terms += (of_cross * cross).sum((0, 2))
                 of_log_unit = -(of_terms @ basis.powers[: basis.size])
-                is_of_kernel = kernel_std < self._row_std
-                of_log_bandwidth = np.where(is_of_kernel, of_log_unit, 0.0)
+                of_log_bandwidth = np.where(kernel_std < self._row_std, of_log_unit, 0.0)
                 of_gram = shift.swapaxes(1, 2) @ of_gram @ shift
                 of_cross = shift.swapaxes(1, 2) @ of_cross
             of_averages = np.concatenate(

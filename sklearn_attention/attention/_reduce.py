@@ -38,7 +38,7 @@ _MIN_FUSED_PAIRS = 2**27
 
 
 def form_along(kernel, n_features, degree=0, n_pairs=math.inf):
-    """Return a kernel's form along one or two features if its sums take linear time, else None.
+    """Return a kernel's `RadialForm` of one or two features if sums take linear time, or None.
 
     In two features, sums of fewer than `_plane.FEW_PAIRS` pairs are faster pair by pair.
     """
@@ -231,6 +231,7 @@ class Reduction:
 
     def _over_near(self, rows, scales):
         """Sum over the keys near each query, which trees find."""
+        # Groups are rows, each with a function that returns the positions of their near keys.
         groups = None if self._near is None else self._near.groups(rows, scales)
         return None if groups is None else self._pairs.over(groups, rows, scales)
 

@@ -203,7 +203,7 @@ class PreparedKeys:
             extent = extent_of(table.keys[:, columns], table.weights)
             location = Location(table.value_center, extent)
         self.smoother, self.table, self.location = smoother, table, location
-        self.value_shape = values.shape[1:]
+        self.value_shape = values.shape[1:]  # of one key's value
 
     @functools.cached_property
     def _line(self):

@@ -226,7 +226,8 @@ def extent_of(keys, weights):
 def local_unit(kernel_std, extent):
     """Return the unit of local coordinates: the smaller one of two standard deviations.
 
-    `kernel_std`, that of the kernel, is a number or (n, 1); `extent` (d,) is that of the keys.
+    `kernel_std`, that of the kernel, is a number, (d,) or (n, 1); `extent` (d,) is that of the
+    keys.
     """
     # In this unit a window is ill-conditioned if its keys vary less than it could hold, but not
     # because it is wider than all data, where the fit is ordinary least squares.
@@ -311,7 +312,8 @@ def solve_vjp(solution, gram, cross, of_value, of_shrunk_distance):
     of_distance = of_shrunk_distance * shrinkage - of_shrinkage * slope
     of_mean = -shrinkage[:, None] * np.matvec(beta, of_value)
     of_beta = -shrinkage[:, None, None] * mean[:, :, None] * of_value[:, None, :]
-    # These go through beta = C^-1 c and the distance mean' C^-1 mean.
+    # These go through beta = C^-1 c and the distance mean' C^-1 mean. Here c is the covariance
+    # of the terms with the values.
     right_sides = np.concatenate([of_beta, mean[:, :, None]], axis=2)
     solved = _solve(solution.covariance, right_sides)
     of_c, solved_mean = solved[:, :, :-1], solved[:, :, -1]

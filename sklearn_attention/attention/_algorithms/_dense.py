@@ -44,13 +44,14 @@ MIN_LOG_WEIGHT, TINY = -600.0, 1e-200
 class GroupedPairs:
     """Sums over pairs of queries and keys of a problem, at scales of the queries.
 
-    `extent` (n_numeric,) has the standard deviations of the keys in bandwidths.
+    `extent` (n_numeric,) has the standard deviations of the keys in bandwidths; `basis` has the
+    terms whose products are summed.
     """
 
     def __init__(self, problem, basis, extent):
         self._problem, self._basis, n_keys = problem, basis, len(problem.keys)
         self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
-        self._columns = np.column_stack([np.ones(n_keys), problem.values])
+        self._ones_and_values = np.column_stack([np.ones(n_keys), problem.values])
         self._numeric_queries = problem.queries[:, self._numeric]
         self._extent = extent if basis.degree else np.inf
         self._max_width = MAX_WIDTH[basis.degree]
@@ -81,9 +82,9 @@ class GroupedPairs:
         function that returns the positions of the keys to sum over.
         """
         basis, n = self._basis, len(rows)
-        position = np.empty(len(self._numeric_queries), np.intp)
+        position = np.empty(len(self._numeric_queries), np.intp)  # of each query in `rows`
         position[rows] = np.arange(n)
-        sums = np.zeros((basis.n_powers, self._columns.shape[1], n))
+        sums = np.zeros((basis.n_powers, self._ones_and_values.shape[1], n))
         total = Sums(np.full(n, -np.inf), sums, np.zeros(n))
         # Each query is at an offset (d,) from the middle of its group. The unit of a group is
         # its largest scale, which divides the distances in its sums.
@@ -121,7 +122,11 @@ class GroupedPairs:
         return total
 
     def _narrow_groups(self, rows, min_scale):
-        """Split a group that is too wide for sums of powers about its middle."""
+        """Split a group that is too wide for sums of powers about its middle.
+
+        `rows` are its queries, and `min_scale` is their smallest scale. The result is a list of
+        arrays of rows.
+        """
         if not self._basis.degree:
             return [rows]
         with np.errstate(over="ignore"):
@@ -145,7 +150,7 @@ class GroupedPairs:
         total = functools.reduce(Sums.plus, tiles)
         # `total.sums` (n_powers + P p, n_rows) has the sums of the weights times each of the
         # powers, then for each of the P terms the sums of the weights times term and values.
-        sums = np.zeros((basis.n_powers, self._columns.shape[1], len(rows)))
+        sums = np.zeros((basis.n_powers, self._ones_and_values.shape[1], len(rows)))
         sums[:, 0], of_values = total.sums[: basis.n_powers], total.sums[basis.n_powers :]
         sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))
         return total._replace(sums=sums)
@@ -165,7 +170,7 @@ class GroupedPairs:
             block_keys = keys[block]
             # These columns are summed: 1 and the values, or for polynomials the products of two
             # terms, and of a term and a value.
-            columns = self._columns.take(block_keys, axis=0)
+            columns = self._ones_and_values.take(block_keys, axis=0)
             if basis.degree:
                 numbers = problem.keys.take(block_keys, axis=0)[:, self._numeric]
                 columns = basis.products((numbers - middle) / unit, columns[:, 1:])
@@ -250,6 +255,7 @@ def left_out_pairs(problem, rows, keys):
     """
     if problem.left_out is None:
         return lambda tile: None
+    # Ranges of keys become ranges of columns, and these the rows and columns of all pairs.
     low, high = np.searchsorted(keys, problem.left_out[rows].T)
     row, column = np.repeat(np.arange(len(rows)), high - low), ranges(low, high)
 

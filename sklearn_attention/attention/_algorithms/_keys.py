@@ -125,7 +125,7 @@ class LinearTimeKeys(ABC):
         that another algorithm is faster.
 
         If the queries are the keys in their order, pass the attribute `points` itself (the same
-        object): its cells or ranks are then known.
+        object): `Boxes` then knows their cells.
         """
         sums_and_errors = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
@@ -146,14 +146,17 @@ class LinearTimeKeys(ABC):
         return result
 
     def _subtract(self, sums, queries, scales, left_out):
-        """Subtract from sums, in place, the terms of the keys that queries leave out."""
+        """Subtract from sums, in place, the terms of the keys that queries leave out.
+
+        `sums` are (n_powers, 1 + p, n), `scales` (n,) and `left_out` (n, 2).
+        """
         low, high = left_out.T  # first key of each range, and one past the last
         # Each step subtracts at most one key per query: the one at `low + step`.
         for step in range((high - low).max(initial=0)):
             has_key = low + step < high
             rows = slice(None) if has_key.all() else np.flatnonzero(has_key)
             keys = self._rank[low[rows] + step]
-            u = (self.points[keys] - queries[rows]).T
+            u = (self.points[keys] - queries[rows]).T  # (n_axes, n_rows)
             # At distance 0 all powers but 0 are 0, and the kernel is at its peak.
             powers, weights = self.powers[:1], self.peak
             if u.any():
@@ -170,8 +173,8 @@ class LinearTimeKeys(ABC):
         `scale` is a number or (n_rows,), and `max_share` as in :meth:`sums`.
         """
         queries, left_out = self._queries_at(rows)
-        # A line wants its queries sorted. If they are the keys themselves, the array `points`
-        # tells `sums` so.
+        # A line wants its queries sorted. If they are the keys, the array `points` itself is
+        # passed, which tells `sums` so.
         order = np.arange(len(queries))
         if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):
             order, queries = self.order, self.points

@@ -161,7 +161,7 @@ class Line(LinearTimeKeys):
         lengths = (np.ptp(self.x) + self._largest_gap) / scales + 2 * self.cutoff
         starts, end = [0], lengths[0]
         for position in range(1, len(scales)):
-            first = starts[-1]
+            first = starts[-1]  # position of the first scale of the last group
             end += lengths[position]
             n_numbers = (position - first + 1) * self.columns.size
             # Coordinates beyond this number have lost half of their digits.

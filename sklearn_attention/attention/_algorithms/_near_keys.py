@@ -98,10 +98,12 @@ class NearKeys:
         """
         if not self.saves_time(rows, scales):
             return None
+        # Groups are arrays of rows, in boxes from `low` to `high` (d, n_groups).
         if len(rows) == self._queries.shape[1]:
             low, high, groups = self._groups_of_all
         else:
             low, high, groups = self._groups(rows)
+        # Keys whose log-kernel is not above `min_log_kernel` (n_groups,) are not near a group.
         max_scale = np.array([scales[group].max() for group in groups])
         min_log_kernel = np.full(len(groups), -np.inf)
         if not self._is_compact:
@@ -139,8 +141,8 @@ class NearKeys:
                 squared_to_keys = sum(_squared(keys - queries[:, middle, None]))
                 if self._problem.left_out is not None:
                     squared_to_keys[slice(*self._problem.left_out[rows[middle]])] = np.inf
-                nearest = _squared(points - keys[:, squared_to_keys.argmin(), None])
-                min_log_kernel = self._log_kernel(nearest, scales[group]).min()
+                squared_to_nearest = _squared(points - keys[:, squared_to_keys.argmin(), None])
+                min_log_kernel = self._log_kernel(squared_to_nearest, scales[group]).min()
                 min_log_kernel -= self._log_margin
             low, high = points.min(axis=1)[:, None], points.max(axis=1)[:, None]
             gap = np.maximum(np.maximum(sampled_keys - high, low - sampled_keys), 0.0)
@@ -151,8 +153,9 @@ class NearKeys:
     def _with_keys(self, groups, is_near):
         """Yield each group, and a function that returns the positions of its near keys.
 
-        For `is_near` see :meth:`groups`. Blocks of groups go down the tree of keys together;
-        the keys in the leaves are only compared when the function is called.
+        `groups` are arrays of rows; for `is_near` see :meth:`groups`. Blocks of groups go down
+        the tree of keys together. The keys in the leaves are only compared when the function is
+        called.
         """
         tree = self._tree
 
@@ -170,6 +173,7 @@ class NearKeys:
 
     @functools.cached_property
     def _tree(self):
+        """The tree of the keys."""
         return _Tree(self._keys.T, _LEAF)
 
     @functools.cached_property
@@ -179,6 +183,7 @@ class NearKeys:
 
     @functools.cached_property
     def _groups_of_all(self):
+        """The result of `_groups` for all queries."""
         return self._groups(np.arange(self._queries.shape[1]))
 
     def _groups(self, rows):

@@ -107,7 +107,10 @@ class WindowSums:
         return 120 + self._n_moments * (33 + 5 * (2 * self.degree + 1) * len(self.columns))
 
     def _about_queries(self, s, moments, expansion):
-        """Turn moments (n, M, c) about the middles of cells into sums (n_powers, c, n)."""
+        """Turn moments (n, M, c) about the middles of cells into sums (n_powers, c, n).
+
+        `s` (n,) are the positions of these middles from the queries, and `expansion` is E.
+        """
         powers_of_s = np.ones((self._n_moments, len(s)))
         for k in range(1, self._n_moments):
             np.multiply(powers_of_s[k - 1], s, out=powers_of_s[k])
@@ -162,8 +165,7 @@ class WindowSums:
         first_of_run = np.empty(n_cells, dtype=starts.dtype)
         cell = 0
         while cell < n_cells:
-            end = np.searchsorted(starts, starts[cell] + _KEYS_OF_RUN)
-            end = min(end, n_cells)
+            end = min(np.searchsorted(starts, starts[cell] + _KEYS_OF_RUN), n_cells)
             run = slice(starts[cell], starts[end])
             np.cumsum(flat[run], axis=0, out=flat[run])
             first_of_run[cell:end] = run.start
