@@ -133,19 +133,19 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "np.full(len(table), LEAST * len(problem.keys))",
+        "np.full(len(table), TINY * len(problem.keys))",
         "np.zeros(len(table))",
         "sums that underflow are not made again with shifts",
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "is_narrow = np.abs(offset[target]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale",
+        "is_narrow = largest_offset <= MAX_PRODUCT_OFFSET * min_scale",
         "is_narrow = True",
         "products of places that are far apart lose digits",
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "table -= np.exp(LOWEST)",
+        "table -= np.exp(MIN_LOG_WEIGHT)",
         "table -= 0.0",
         "keys without weight count where they are far away",
     ),
@@ -199,7 +199,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_pair_sums.py",
-        "is_one_way = (sums[:, 0] < LEAST) & self.in_logs",
+        "is_one_way = (sums[:, 0] < TINY) & self.in_logs",
         "is_one_way = (sums[:, 0] < 0) & self.in_logs",
         "sums that underflow are not made again as logarithms",
     ),

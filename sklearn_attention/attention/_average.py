@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from ..kernels import Kernel
-from ._read import as_given
+from ._read import as_numpy
 from ._smoother import Smoother, smooth
 from ._solve import is_degree
 from ._sums import require_sums
@@ -175,7 +175,7 @@ def attention_sums(
     """
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     names = "queries", "keys", "values", "sample_weight"
-    tables = map(as_given, names, (queries, keys, values, sample_weight))
+    tables = map(as_numpy, names, (queries, keys, values, sample_weight))
     return require_sums(
         smoother.sums_of_part(
             *tables, query_scale=None, leave_one_out=False, location=None, complete=True

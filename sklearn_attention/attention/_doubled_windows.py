@@ -41,20 +41,25 @@ MAX_RANGES = 30.0
 
 
 class Windows:
-    """The rows that have weight, their design points, and how adequate windows of them are."""
+    """The rows that have weight, their design points, and how adequate windows of them are.
+
+    Rows are `keys` (m, d) with `values` (m, p) and `weights` (m,), which may be 0.
+    `n_coefficients` is P.
+    """
 
     def __init__(self, keys, values, weights, n_coefficients):
-        self._needed, weighted = _ROWS_PER_COEFFICIENT * n_coefficients, np.flatnonzero(weights)
+        self._rows_needed = _ROWS_PER_COEFFICIENT * n_coefficients
+        weighted = np.flatnonzero(weights)
         self._weights, self._total = weights, weights.sum()
         # Smallest number of rows that an adequate window has, unless they share a place.
-        self.fewest = math.ceil(self._needed)
+        self.fewest = math.ceil(self._rows_needed)
         self.has_repeats = False
         self._n_rows = self._n_points = len(weighted)
         # True for a row that has no copy, and for one that is alone at its design point.
         self._is_single = self._is_alone = weights > 0
         # Rows that differ from all others in one column need no labels, which take memory.
         if all(_has_repeats(keys[weighted, j]) for j in range(keys.shape[1])):
-            points = _labels(keys[weighted], 0)
+            points = _labels(keys[weighted], 0)  # number of each row's design point
             self._n_points = 1 + points.max()
             self.has_repeats = self._n_points < len(weighted)
         if self.has_repeats:
@@ -63,6 +68,7 @@ class Windows:
             self.point_of_rows = np.zeros(len(weights), dtype=np.intp)
             self.point_of_rows[weighted] = points
             self._is_alone = _is_unique(points, weighted, len(weights))
+            # Copies of a row, with equal values at one design point, have one number.
             rows = _labels(values[weighted], points)
             if 1 + _labels(values[weighted], 0).max() >= DISTINCT * (1 + rows.max()):
                 self._n_rows = 1 + rows.max()
@@ -79,17 +85,19 @@ class Windows:
         return self._adequacy(weight, self._total, inverse_leverage, n_rows, n_points)
 
     def adequacy_without(self, rows, weight, inverse_leverage, without_point, ranges=None):
-        """Compute the adequacy of windows each of which leaves out one of `rows`.
+        """Compute the adequacy (n,) of windows each of which leaves out one of `rows` (n,).
 
-        `without_point` is the inverse leverage in a fit that leaves out the design point of the
-        row. This is the fit to all remaining design points if the row is alone at its own.
-        ``ranges`` (n, 2) are those of the rows that each window leaves out, if they are more:
-        of these, rows that copy another are taken to stay.
+        `weight` is W without the row, and `inverse_leverage` is as for :meth:`adequacy`.
+        `without_point` is the inverse leverage in a fit that leaves out the row's design point,
+        for a row that is alone there. If windows leave out more rows, ``ranges`` (n, 2) are the
+        first of them and one past the last. Only rows without a copy then reduce the number of
+        rows, and only rows that are alone reduce the number of design points.
         """
         is_single, is_alone = self._is_single[rows], self._is_alone[rows]
         weight_left_out = self._weights[rows]
         inverse_leverage = np.where(is_alone, without_point, inverse_leverage)
         if ranges is not None:
+            # A sum over a range is the difference of two cumulative sums.
             sums_before = np.cumsum([self._weights, self._is_single, self._is_alone], axis=1)
             sums_before = np.pad(sums_before, ((0, 0), (1, 0)))
             sums = sums_before[:, ranges[:, 1]] - sums_before[:, ranges[:, 0]]
@@ -102,7 +110,7 @@ class Windows:
         """Evaluate the formula of the module's docstring."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             by_rows, by_points = (
-                weight / total / np.minimum(self._needed / np.maximum(n, 1), 1 / 2)
+                weight / total / np.minimum(self._rows_needed / np.maximum(n, 1), 1 / 2)
                 for n in (n_rows, n_points)
             )
         adequacy = np.minimum(by_rows, np.maximum(by_points, inverse_leverage))
@@ -116,7 +124,10 @@ def _has_repeats(numbers):
 
 
 def _labels(table, labels):
-    """Return labels that are equal for equal rows of a table (n, d) with equal `labels`."""
+    """Return labels (n,) that are equal for equal rows of a table (n, d) with equal `labels`.
+
+    They are integers from 0. `labels` are (n,), or 0 for no distinction.
+    """
     for column in table.T:
         _, levels = np.unique(column, return_inverse=True)
         _, labels = np.unique(labels * len(table) + levels, return_inverse=True)
@@ -187,9 +198,10 @@ def blend(groups, wider_groups):
     Where the wider window is adequate, a field is interpolated to an adequacy of 1; elsewhere
     it becomes that of the wider window. Groups are those of :func:`double_windows`.
     """
-    for (adequacy, *fields), (wider, *targets) in zip(groups, wider_groups, strict=True):
+    for (adequacy, *fields), (new, *targets) in zip(groups, wider_groups, strict=True):
+        # The weight of the wider window's fields, by its new adequacy.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            weight = np.where(wider >= 1, (1 - adequacy) / (wider - adequacy), 1.0)
+            weight = np.where(new >= 1, (1 - adequacy) / (new - adequacy), 1.0)
         weight = np.where(adequacy < 1, weight, 0.0)
         for field, target in zip(fields, targets, strict=True):
             field_weight = weight.reshape(weight.shape + (1,) * (field.ndim - weight.ndim))

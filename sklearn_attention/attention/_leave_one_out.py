@@ -254,7 +254,7 @@ class _PredictedRows:
     """
 
     def __init__(self, problem, degree, gap, options):
-        self.problem, self._arguments = problem, (degree, gap, options)
+        self.problem, self._degree, self._gap, self._options = problem, degree, gap, options
         # Each query leaves out a single key: the row itself.
         self.own_key = problem.left_out[:, 0]
         self.values, self.weights = problem.values[self.own_key], problem.weights[self.own_key]
@@ -266,16 +266,22 @@ class _PredictedRows:
             self._without_block = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
-        """Predict the queries at `rows`, each at its own scale; return fields as `predict`."""
-        # Rows whose scales have equal labels are predicted in one pass.
+        """Predict the queries at `rows`, each at its own scale of `scales` (n_rows,).
+
+        Returns the five fields of `predict`, in the order of the rows.
+        """
+        # Rows whose scales have equal labels form a group, which is predicted in one pass.
+        # Labels increase with the scale, so a group has neighbours in the order of the scales.
         order = np.argsort(scales, kind="stable")
         labels = self._without_row.label_scales(scales[order])
         _, starts = np.unique(labels, return_index=True)
         groups, fields_of_groups = np.split(order, starts[1:]), []
         for group in groups:
-            group_rows = _PredictedRows(self.problem.take(rows[group]), *self._arguments)
-            # Sums of a radial kernel take a scale for each row, and others one for all rows,
-            # which is the same within a group.
+            group_rows = _PredictedRows(
+                self.problem.take(rows[group]), self._degree, self._gap, self._options
+            )
+            # For a radial kernel a pass takes a scale for each row, (1, n_group). For other
+            # kernels it takes one scale, (1,), which all rows of the group have.
             group_scales = scales[group[:1]]
             if self._without_row.is_radial:
                 group_scales = scales[group][None]
@@ -286,10 +292,11 @@ class _PredictedRows:
         ]
 
     def predict(self, scales):
-        """Yield five fields at each scale: those of `Predictions`, and two own weights.
+        """Yield five fields at each scale: those of `Predictions`, and two own weights (n,).
 
-        The first own weight is in the sum over all rows but the rest of the h-block, the second
-        in the sum over all rows. Without a gap they are equal.
+        The first own weight is that in the sum over the row and all rows outside its h-block,
+        the second that in the sum over all rows. Without a gap they are equal. `scales` are
+        (n_scales,), or (n_scales, n) with one for each row.
         """
         fields_at_scales = self._predict_with(self._without_row, scales)
         if self._without_block is self._without_row:
@@ -303,8 +310,12 @@ class _PredictedRows:
             yield left_out, fitted, leverage, weight_in_block, weight
 
     def _predict_with(self, reduction, scales):
-        """Yield the fields of `Predictions` and the own weights, from sums without the rows."""
-        # The terms K(x, x) of a kernel that is the same everywhere do not depend on the scale.
+        """Yield the fields of `Predictions` and the own weights, from sums without the rows.
+
+        The sums of `reduction` leave out each row, or its h-block.
+        """
+        # The rows' own terms w K(x, x) do not depend on the scale if the kernel between a row
+        # and itself is the same everywhere.
         problem, terms = reduction.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
             terms = own_terms(problem, self.own_key)
@@ -318,7 +329,11 @@ class _PredictedRows:
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
     def _finish(self, terms, rows, sums, moments):
-        """Return the fields of `Predictions` and the own weights of one block of queries."""
+        """Return the fields of `Predictions` and the own weights of the queries at `rows`.
+
+        `terms` are those of :func:`own_terms` for all queries; `sums` and `moments` are about
+        the queries at `rows`, without their own keys.
+        """
         terms = [field[rows] for field in terms]
         weight = own_weight(terms, sums.shift, sums.sums[0, 0])
         return *predict_with_own_row(moments, weight, self.values[rows]), weight
@@ -327,8 +342,9 @@ class _PredictedRows:
 class _WidenedRows:
     """Rows predicted in windows that are doubled until adequate, with and without each row.
 
-    :mod:`_doubled_windows` defines adequacy, design points and groups. `rows` are the
-    :class:`_PredictedRows`, and `X` the keys in their own units.
+    A design point is a place with one row or several; :mod:`_doubled_windows` defines adequacy
+    and groups. `rows` are the :class:`_PredictedRows`, and `X` the keys in their own units. The
+    attribute `_windows` knows the design point of each row, and how adequate windows are.
     """
 
     def __init__(self, rows, X, degree, options):
@@ -340,10 +356,11 @@ class _WidenedRows:
         largest_range = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
         # Largest distance of a query from a row, in bandwidths at scale 1.
         self._max_distance = (1 + 2 * MAX_RANGES) * largest_range
-        # Groups of the scales that were tried last, which may be doubles of narrower windows.
+        # The two groups of each scale that was tried last, by `_scale_key`: they may be the
+        # doubled windows of a smaller scale.
         self._tried = {}
         if self._windows.has_repeats:
-            # Every design point is a key of weight 1, whose leverage is asked for.
+            # Leverages are those of a problem whose keys are the design points, of weight 1.
             first_rows = self._windows.first_rows
             points = replace(
                 problem,
@@ -353,11 +370,11 @@ class _WidenedRows:
                 weights=np.ones(len(first_rows)),
                 left_out=key_ranges(np.arange(len(first_rows))),
             )
-            self._points = _PredictedRows(points, degree, 0, options)
+            self._predicted_points = _PredictedRows(points, degree, 0, options)
 
     def predict(self, scales):
         """Yield the fields of `Predictions` at each scale."""
-        groups, n_rows = {}, len(self._rows.values)
+        groups, n_rows = {}, len(self._rows.values)  # two groups for each number of a scale
         fields_at_scales = list(self._rows.predict(scales))
         # The largest scale comes first: its groups may be the doubled windows of a smaller one.
         for k in np.argsort(-scales):
@@ -374,7 +391,7 @@ class _WidenedRows:
             yield left_out, fitted, leverage
 
     def _double(self, groups, row_scales):
-        """Replace the fields of groups, in place, by those of windows that are adequate.
+        """Replace the fields of the two groups, in place, by those of adequate windows.
 
         `row_scales` (n_rows,) are those of the groups; all are equal.
         """
@@ -425,10 +442,11 @@ class _WidenedRows:
             del self._tried[oldest]
 
     def _inverse_leverage(self, keys, scales):
-        """Return the inverse leverage of the design points of keys, each at its scale.
+        """Return 1 / leverage (n,) at the design points of the rows `keys`, each at its scale.
 
-        It is that of a row of weight 1 at the design point, in a fit to all design points; 0 if
-        no row repeats the place of another.
+        This leverage is that of one row of weight 1 at the point, in a fit to all design
+        points. The adequacy of windows depends on it only if rows repeat the place of another;
+        otherwise the result is 0.
         """
         if not self._windows.has_repeats:
             return 0.0
@@ -438,7 +456,7 @@ class _WidenedRows:
         _, first, inverse = np.unique(
             points + 1j * scales, return_index=True, return_inverse=True
         )
-        _, _, leverage, *_ = self._points.each(points[first], scales[first])
+        _, _, leverage, _, _ = self._predicted_points.each(points[first], scales[first])
         return 1 / leverage[inverse]
 
 
@@ -522,10 +540,10 @@ def own_weight(terms, shift, total_without):
     """Return the own weight (n,) of each left-out row; 1 if no other row has any weight.
 
     `terms` are those of :func:`own_terms`, and ``total_without * exp(shift)`` is the sum of all
-    other weights.
+    other weights, all (n,).
     """
     log_size, sign = terms
-    # Relative to the larger of both, nothing overflows.
+    # Both are divided by the larger one, so that nothing overflows.
     base = np.maximum(shift, log_size)
     own_term = sign * np.exp(log_size - base)
     # Under the policy "nan", and if there are no nearest keys, the total is NaN.
@@ -553,10 +571,11 @@ def predict_with_own_row(moments, weight, values):
 def add_own_rows(gram, cross, weight, values):
     """Return the moments with each row itself, from those without it.
 
-    `weight` (n,) are the own weights, and `values` (n, p) those of the rows.
+    `gram` (n, P, P) and `cross` (n, P, p) are the fields of :class:`Moments`, `weight` (n,) are
+    the own weights, and `values` (n, p) those of the rows.
     """
-    # At the row itself only the constant term, the first one, is not 0.
-    # If no other row has weight, the moments are not finite, and only the row itself counts.
+    # At the row itself only the constant term, the first one, is not 0. If no other row has
+    # weight, the moments are not finite, and only the row itself counts.
     other_weight = (1 - weight)[:, None, None]
     gram = np.where(np.isfinite(gram), gram, 0.0) * other_weight
     cross = np.where(np.isfinite(cross), cross, 0.0) * other_weight

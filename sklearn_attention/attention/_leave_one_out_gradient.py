@@ -60,16 +60,17 @@ class LeaveOneOutGradient:
         self._kernel = kernel if numeric else Constant()
         self._empty = empty
         map_blocks = functools.partial(map_on_threads, parallel=len(X) ** 2 > _FEW_PAIRS)
-        self._passed_numbers = X[:, numeric]
+        self._numbers_as_passed = X[:, numeric]
         self._sums = PairSums(
-            self._passed_numbers, codes, self._kernel, self._weights, map_blocks=map_blocks
+            self._numbers_as_passed, codes, self._kernel, self._weights, map_blocks=map_blocks
         )
         # Numbers less their medians, which are also divided by units that no bandwidth changes.
         self._numbers = self._sums.numbers
         largest = np.abs(self._numbers).max(axis=0)
-        self._unit = np.where(largest > 0, largest, 1.0)
-        self._scaled_rows = self._numbers / self._unit
-        self._extent = extent_of(self._scaled_rows, self._weights)
+        self._row_unit = np.where(largest > 0, largest, 1.0)
+        self._scaled_rows = self._numbers / self._row_unit
+        # The standard deviations (d,) of the scaled rows bound the local unit from above.
+        self._row_std = extent_of(self._scaled_rows, self._weights)
         self._basis = Basis(degree, len(numeric), len(X))
         # Averages are about the middles of blocks of neighbouring rows.
         size = max(1, IN_CACHE // len(X)) if self._basis.degree else len(X)
@@ -113,18 +114,24 @@ class LeaveOneOutGradient:
         return scores, vjp
 
     def _columns(self, row):
-        """Return the columns that are averaged, about the middle of a row's block."""
-        return self._basis.columns(self._scaled_rows - self._middles[row], self._values)
+        """Return the columns (n, n_powers + P p) that are averaged for a row's block.
+
+        They are products of the terms of all rows about the middle of this block.
+        """
+        return self._basis.products(self._scaled_rows - self._middles[row], self._values)
 
     def _fall_back(self, averages, log_total, bandwidth):
-        """Replace the averages of rows without any weight, in place, by the policy `empty`."""
+        """Replace the averages of rows without any weight, in place, by the policy `empty`.
+
+        Averages (n, n_powers + P p) are those of the products in :class:`Basis`.
+        """
         is_empty = log_total == -np.inf
         if self._empty == "nan":
             averages[is_empty] = np.nan
             return
-        # Distances have the rounding errors of the numbers as they were passed, before their
-        # medians were subtracted.
-        scaled, passed = self._numbers / bandwidth, self._passed_numbers / bandwidth
+        # Rounding errors of distances are those of the numbers before their medians were
+        # subtracted.
+        scaled, passed = self._numbers / bandwidth, self._numbers_as_passed / bandwidth
         rounding = rounding_of_distances(passed, passed, self._precision)
         if not is_empty.any():
             return
@@ -135,47 +142,56 @@ class LeaveOneOutGradient:
             weights = is_nearest * self._weights
             with np.errstate(invalid="ignore"):  # NaN where there is no other row
                 weights /= weights.sum(axis=1, keepdims=True)
-            # All nearest rows are treated as if they were at this row, so that averages of
-            # products are those of the row's own offset, times the averages of the values.
+            # All nearest rows are treated as if they were at this row. So the averages are the
+            # products at the row's own offset from the middle, with averages of the values.
             offset = self._scaled_rows[rows] - self._middles[rows]
-            averages[rows] = self._basis.columns(offset, weights @ self._values)
+            averages[rows] = self._basis.products(offset, weights @ self._values)
 
     def _moments(self, averages, bandwidth):
         """Return moments about each row in the local unit, from averages about the middles.
 
-        The results are `gram` and `cross` of :class:`Moments`, and `vjp`, which returns
-        derivatives along the averages, and along the log-bandwidths through the unit.
+        `averages` are (n, n_powers + P p), those of the products in :class:`Basis`. Returns
+        `gram` (n, P, P), `cross` (n, P, p) and `vjp`: ``vjp(of_gram, of_cross)`` returns the
+        derivatives along `averages` and along the log-bandwidths (d,). Only the unit depends on
+        the bandwidths here.
         """
         basis = self._basis
         gram, cross = basis.moments(averages)
         if basis.degree:
-            kernel_std = self._kernel.spread * bandwidth / self._unit
-            unit = local_unit(kernel_std, self._extent)
+            # The kernel's standard deviation, `spread` at bandwidth 1, in units of scaled rows.
+            kernel_std = self._kernel.spread * bandwidth / self._row_unit
+            unit = local_unit(kernel_std, self._row_std)
             shift = basis.shift(self._scaled_rows - self._middles, unit)
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
 
         def vjp(of_gram, of_cross):
             of_log_bandwidth = np.zeros(len(bandwidth))
             if basis.degree:
-                # If the unit is the kernel's, a term with power a of a coordinate falls as the
-                # unit to the power a: its derivative along the log-bandwidth is -a times it.
-                of_pairs = (of_gram * gram).sum(axis=0)
-                of_terms = of_pairs.sum(axis=0) + of_pairs.sum(axis=1)
+                # A term with power a of a coordinate is proportional to unit^-a, so its
+                # derivative along the log-unit is -a times the term. Where the unit is the
+                # kernel's standard deviation, it is proportional to the bandwidth.
+                of_pairs = (of_gram * gram).sum(axis=0)  # (P, P)
+                of_terms = of_pairs.sum(axis=0) + of_pairs.sum(axis=1)  # (P,)
                 of_terms += (of_cross * cross).sum((0, 2))
                 of_log_unit = -(of_terms @ basis.powers[: basis.size])
-                of_log_bandwidth = np.where(kernel_std < self._extent, of_log_unit, 0.0)
+                of_log_bandwidth = np.where(kernel_std < self._row_std, of_log_unit, 0.0)
                 of_gram = shift.swapaxes(1, 2) @ of_gram @ shift
                 of_cross = shift.swapaxes(1, 2) @ of_cross
             of_averages = np.concatenate(
-                [basis.of_products(of_gram), of_cross.reshape(len(of_cross), -1)], axis=1
+                [basis.linear_forms(of_gram), of_cross.reshape(len(of_cross), -1)], axis=1
             )
             return of_averages, of_log_bandwidth
 
         return gram, cross, vjp
 
     def _scores(self, gram, cross, log_total):
-        """Compute :class:`Scores`, and `vjp` to the moments and log-totals without each row."""
+        """Compute :class:`Scores`, and `vjp` to the moments and log-totals without each row.
+
+        Moments are `gram` (n, P, P) and `cross` (n, P, p). ``vjp(of_left_out, of_fitted,
+        of_trace)`` takes the derivatives along the three scores.
+        """
         values = self._values
+        # The terms w_i K(x_i, x_i) of the rows themselves: their logarithms and their sign.
         terms = self._sums.log_own + np.log(self._weights), 1.0
         weight = own_weight(terms, log_total, 1.0)
         moments_with_row = add_own_rows(gram, cross, weight, values)

@@ -26,7 +26,7 @@ from .._blocks import blocks
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
 from ..kernels._numerics import ROUNDED_UP, log, squared_distances
-from ._algorithms._dense import LEAST, exponentials
+from ._algorithms._dense import TINY, exponentials
 from ._algorithms._keys import BLOCK_PAIRS
 
 # Maximum rounding error of squared distances that are computed by products of matrices.
@@ -37,7 +37,7 @@ _HUGE = 1e40
 
 
 def positive_factors(kernel, n_features):
-    """Return the positive radial factors of a kernel, with their columns.
+    """Return the positive radial factors of a kernel, as pairs of a factor and its columns.
 
     None if the kernel is no product of such factors alone.
     """
@@ -78,10 +78,11 @@ class PairSums:
                 "only for these can several bandwidths or lambdas be searched: choose a "
                 "kernel such as 'gaussian', or pass numbers or 'scott' as bandwidth."
             )
-        # The middle is subtracted, so that a common offset costs no digits.
+        # The medians are subtracted, so that a common offset costs no digits.
         self.numbers = numbers - np.median(numbers, axis=0)
         self.codes, self.leave_out = codes, leave_out
         self._map_blocks, self._n_images = map_blocks, n_images
+        # The largest weight is the unit of weights; `log_scale` is its logarithm.
         self.weights, self.log_scale = weights / weights.max(), math.log(weights.max())
         # Compact kernels, which are often 0, are multiplied. If some kernel is not compact, the
         # logarithms of all kernels are added.
@@ -141,7 +142,7 @@ class PairSums:
                 symmetric_blocks, sums = self._sum_both_ways(
                     product, weighted, bandwidth, slopes
                 )
-                is_one_way = (sums[:, 0] < LEAST) & self.in_logs
+                is_one_way = (sums[:, 0] < TINY) & self.in_logs
             one_way_rows = np.flatnonzero(is_one_way)
             row_slices = blocks(len(one_way_rows), max(1, BLOCK_PAIRS // n_keys))
             pairs = ((one_way_rows[block], all_keys) for block in row_slices)
@@ -154,7 +155,7 @@ class PairSums:
         # 2. Sums are divided by the totals.
         total = sums[:, 0].copy()
         averages = sums / np.where(total > 0, total, 1.0)[:, None]
-        inverse_total = np.divide(1.0, total, out=np.zeros(n), where=total > LEAST)
+        inverse_total = np.divide(1.0, total, out=np.zeros(n), where=total > TINY)
 
         @one_blas_thread()
         def vjp(of_log_totals, of_averages=None):
@@ -176,7 +177,10 @@ class PairSums:
         return averages, log(total) + shift + self.log_scale, vjp
 
     def _sum_one_way(self, product, columns, pairs, slopes):
-        """Return one-way blocks for pairs of rows and keys; `columns` may be a function."""
+        """Return one-way blocks for pairs of rows and keys.
+
+        `columns` and `slopes` are as for a call; `columns` may be a function of the rows.
+        """
         n = len(self.numbers) // self._n_images
 
         def sum_block(block):
@@ -189,7 +193,7 @@ class PairSums:
     def _sum_both_ways(self, product, weighted, bandwidth, slopes):
         """Return symmetric blocks, and the sums (n, c) over the pairs in all of them.
 
-        `weighted` (n, c) are the columns times the weights.
+        `weighted` (n, c) are the columns times the weights. `slopes` is as for a call.
         """
 
         def sum_block(block):
@@ -209,7 +213,8 @@ class PairSums:
         ones within the support, so each pair of rows is in one block. If `both`, earlier keys
         come before the rows, and each pair is in two blocks.
         """
-        # The column is taken whose compact kernel leaves the fewest pairs.
+        # The column is taken whose compact kernel leaves the fewest pairs. In its order, the
+        # keys within the support of a row are at the positions from `low` to `high` - 1.
         n = len(self.numbers)
         order, low, high = np.arange(n), np.zeros(n, dtype=np.intp), np.full(n, n)
         for factor, columns in self.factors:
@@ -229,24 +234,30 @@ class PairSums:
 
 
 class _Product:
-    """The product K of all kernels at one bandwidth, as a table between rows and keys."""
+    """The product K of all kernels at one bandwidth, as a table between rows and keys.
 
-    def __init__(self, sums, bandwidth, tables):
-        self.sums = sums
+    `pair_sums` are the :class:`PairSums`, and `bandwidth` and `tables` the arguments of its
+    call. Rows and keys of the methods are positions.
+    """
+
+    def __init__(self, pair_sums, bandwidth, tables):
+        self.pair_sums = pair_sums
         with np.errstate(over="ignore"):
-            scaled = sums.numbers / bandwidth
+            scaled = pair_sums.numbers / bandwidth
             largest = np.square(scaled).sum(axis=1).max()
         self.is_symmetric = largest < _HUGE and all((t == t.T).all() for t, _ in tables)
         # True if squared distances that are computed by products of matrices are accurate.
         self._by_products = 2 * np.finfo(np.float64).eps * largest <= _TOLERANCE
         # For each factor, the rows in bandwidths along its columns.
-        self._scaled = [np.ascontiguousarray(scaled[:, columns]) for _, columns in sums.factors]
+        self._scaled = [
+            np.ascontiguousarray(scaled[:, columns]) for _, columns in pair_sums.factors
+        ]
         # A Gaussian's logarithm is x'y - x'x / 2 - y'y / 2 and a constant: a product of the
         # rows (x, -x'x / 2, 1) and of the columns (y, 1, log K(y, 0)).
         self._gaussian_factors = {}
-        for f, (factor, _) in enumerate(sums.factors):
+        for f, (factor, _) in enumerate(pair_sums.factors):
             if self._by_products and isinstance(factor, Gaussian):
-                x, ones = self._scaled[f], np.ones(len(sums.numbers))
+                x, ones = self._scaled[f], np.ones(len(pair_sums.numbers))
                 half = np.vecdot(x, x) / 2
                 of_keys = np.column_stack([x, ones, factor.log_profile(2 * half)])
                 self._gaussian_factors[f] = np.column_stack([x, -half, ones]), of_keys
@@ -255,28 +266,28 @@ class _Product:
         self._categories = [
             (
                 codes,
-                log(value) if sums.in_logs else value,
+                log(value) if pair_sums.in_logs else value,
                 np.divide(slope, value, out=np.zeros_like(value), where=value > 0),
             )
-            for codes, (value, slope) in zip(sums.codes.T, tables, strict=True)
+            for codes, (value, slope) in zip(pair_sums.codes.T, tables, strict=True)
         ]
 
     def __call__(self, rows, keys):
         """Return K, or its logarithm if sums are `in_logs`, (n_rows, n_keys)."""
-        product, join = None, np.add if self.sums.in_logs else np.multiply
+        product, join = None, np.add if self.pair_sums.in_logs else np.multiply
         for values in self._values(rows, keys):
             product = values if product is None else join(product, values, out=product)
         if product is None:
-            product = np.full((len(rows), len(keys)), 0.0 if self.sums.in_logs else 1.0)
+            product = np.full((len(rows), len(keys)), 0.0 if self.pair_sums.in_logs else 1.0)
         return product
 
     def _values(self, rows, keys):
         """Yield the values, or their logarithms, of one kernel after the other."""
-        for f, (factor, _) in enumerate(self.sums.factors):
+        for f, (factor, _) in enumerate(self.pair_sums.factors):
             if f in self._gaussian_factors:  # a Gaussian is not compact, so sums are in logs
                 of_rows, of_keys = self._gaussian_factors[f]
                 yield of_rows.take(rows, axis=0) @ of_keys.take(keys, axis=0).T
-            elif self.sums.in_logs:
+            elif self.pair_sums.in_logs:
                 yield factor.log_profile(self._squared(rows, keys, f))
             else:
                 yield factor.profile(self._squared(rows, keys, f))
@@ -286,13 +297,14 @@ class _Product:
     def vjp(self, of_log_product, rows, keys):
         """Turn derivatives along log K into those along log-bandwidths and tables.
 
-        `of_log_product` is (n_rows, n_keys); the result is (d + n_categories,).
+        `of_log_product` (n_rows, n_keys) are those between rows and keys; the result is
+        (d + n_categories,).
         """
-        d = self.sums.numbers.shape[1]
+        d = self.pair_sums.numbers.shape[1]
         gradient = np.zeros(d + len(self._categories))
         # With squared differences u^2 of a column in bandwidths and the slope s of log K along
         # the squared distance, the derivative along the log-bandwidth is the sum of -2 s u^2.
-        for f, (factor, columns) in enumerate(self.sums.factors):
+        for f, (factor, columns) in enumerate(self.pair_sums.factors):
             is_gaussian = f in self._gaussian_factors
             weights, multiple = of_log_product, 1.0  # a Gaussian's slope is -1/2 everywhere
             if not is_gaussian:
@@ -332,8 +344,9 @@ def _sum_of_squares(weights, x, y):
 class _SymmetricBlock:
     """Sums in both directions between rows, and keys that are these rows and later ones.
 
-    `of_rows` are the sums about the rows over all keys of the block, and `of_later` the sums
-    about the later rows over the block's rows. Sums are quick: tiny weights may vanish.
+    `of_rows` (n_rows, c) are the sums about the rows over all keys of the block, and `of_later`
+    (n_later, c) the sums about the later rows over the block's rows. Sums are quick: tiny
+    weights may vanish.
     """
 
     def __init__(self, product, weighted, rows, keys, slopes):
@@ -344,8 +357,8 @@ class _SymmetricBlock:
         self.rows, self.later, self._keys = rows, keys[len(rows) :], keys
         self._product, self._weighted = product, weighted
         table = product(rows, keys)
-        table = exponentials(table) if product.sums.in_logs else table
-        if product.sums.leave_out:
+        table = exponentials(table) if product.pair_sums.in_logs else table
+        if product.pair_sums.leave_out:
             np.fill_diagonal(table, 0.0)
         self.of_rows = table @ weighted.take(keys, axis=0)
         self.of_later = table[:, len(rows) :].T @ weighted.take(rows, axis=0)
@@ -359,7 +372,8 @@ class _SymmetricBlock:
         rows, keys = self.rows, self._keys
         of_later = coefficients.take(keys, axis=0)
         of_later[: len(rows)] = 0.0  # pairs among the rows are in the sums of both already
-        # The derivative along log K_ik is K_ik (a_i' w_k v_k + w_i v_i' a_k).
+        # With the coefficients a, the derivative along log K_ik is
+        # K_ik (a_i' w_k v_k + w_i v_i' a_k).
         row_factors = coefficients.take(rows, axis=0), self._weighted.take(rows, axis=0)
         key_factors = self._weighted.take(keys, axis=0), of_later
         of_log_product = np.column_stack(row_factors) @ np.column_stack(key_factors).T
@@ -368,7 +382,10 @@ class _SymmetricBlock:
 
 
 class _OneWayBlock:
-    """Sums about rows over keys, divided by ``exp(shift)``, so that not all weights vanish."""
+    """Sums (n_rows, c) about rows over keys, divided by ``exp(shift)``.
+
+    Weights in logarithms are divided by the largest one, so that not all of them vanish.
+    """
 
     def __init__(self, product, columns, rows, keys, n, slopes):
         """Sum over a block; `columns` (n_keys, c) are those of its keys.
@@ -376,23 +393,24 @@ class _OneWayBlock:
         The images of a row are `n` keys apart. The table of kernels is kept for derivatives
         only if `slopes`.
         """
-        sums, self._keys = product.sums, keys
+        pair_sums, self._keys = product.pair_sums, keys
         self.rows, self._product, self._columns = rows, product, columns
         table, self.shift = product(rows, keys), 0.0
         left_out = (slice(0), slice(0))  # no pairs
-        if sums.leave_out:
-            column = np.empty(len(sums.numbers), dtype=np.intp)
+        if pair_sums.leave_out:
+            # Each row leaves out the columns of the table that have its images.
+            column = np.empty(len(pair_sums.numbers), dtype=np.intp)
             column[keys] = np.arange(len(keys))
             own_images = np.add.outer(np.arange(0, len(column), n), rows)
             left_out = np.arange(len(rows)), column[own_images]
-        if sums.in_logs:
-            table += np.log(sums.weights[keys])
+        if pair_sums.in_logs:
+            table += np.log(pair_sums.weights[keys])
             table[left_out] = -np.inf
             self.shift = table.max(axis=1)
             table -= np.where(self.shift > -np.inf, self.shift, 0.0)[:, None]
             table = exponentials(table)
         else:
-            table *= sums.weights[keys]
+            table *= pair_sums.weights[keys]
             table[left_out] = 0.0
         self.sums = table @ columns
         self._table = table if slopes else None

@@ -41,7 +41,7 @@ class Problem:
     keys: Any  # (m, d), all of positive weight
     values: Any  # (m, p)
     weights: Any  # (m,) in a unit
-    log_weight_scale: float  # logarithm of the unit of the weights
+    log_weight_unit: float  # logarithm of the unit of the weights
     left_out: Any  # (n, 2) first key that a query leaves out, and one past the last; None
     query_scale: Any  # (n,) what else divides a query's distances; None for 1
     dtype: Any  # type of the results
@@ -96,7 +96,7 @@ class KeyTable:
     keys: Any  # (m, d), all of positive weight
     values: Any  # (m, p)
     weights: Any  # (m,) in a unit
-    log_weight_scale: float  # logarithm of the unit of the weights
+    log_weight_unit: float  # logarithm of the unit of the weights
     positions: Any  # (m,) of these keys among those that were passed; None for all
     n_passed: int  # number of keys that were passed, including those of weight 0
     dtype: Any  # type of keys and values
@@ -122,13 +122,15 @@ class KeyTable:
                 f"{self.keys.shape[1]}: pass both with the same columns."
             )
         own_key = check_own_keys(leave_one_out, queries, self.n_passed)
-        left_out = None if own_key is None else key_ranges(own_key)
+        left_out = None if own_key is None else key_ranges(own_key)  # (n, 2)
         if left_out is not None and self.positions is not None:
             # Ranges of keys as passed become ranges of the keys that remain.
             left_out = np.searchsorted(self.positions, left_out)
         scale = _check_query_scale(query_scale, queries, self.kernel)
-        dtype = result_dtype([queries, np.empty(0, self.dtype)])
+        dtype = result_dtype([queries, self.dtype])
         precision = max(precision_of(queries), self.precision)
+        # Results are in bandwidths: the queries less the center, and the center itself, from
+        # which `Problem` knows the size of the numbers that were passed.
         with np.errstate(over="ignore"):
             queries, center = (
                 self.kernel.rescale(x, self.bandwidth)
@@ -136,9 +138,20 @@ class KeyTable:
             )
         if not np.isfinite(queries).all():
             raise _overflow(self.bandwidth)
-        keys = self.keys, self.values, self.weights, self.log_weight_scale
-        options = left_out, scale, dtype, center[0], precision, self.value_center
-        return Problem(self.kernel, queries, *keys, *options)
+        return Problem(
+            self.kernel,
+            queries,
+            self.keys,
+            self.values,
+            self.weights,
+            self.log_weight_unit,
+            left_out=left_out,
+            query_scale=scale,
+            dtype=dtype,
+            center=center[0],
+            precision=precision,
+            value_center=self.value_center,
+        )
 
 
 def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
@@ -155,7 +168,7 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         raise ValueError("keys has 0 rows: pass at least one.")
     values = arrays[1] if len(arrays) == 2 else keys[:, :0]
     values = _check_values(values, n_keys).astype(np.float64)
-    weights, log_scale, positions = check_weights(sample_weight, keys)
+    weights, log_weight_unit, positions = check_weights(sample_weight, keys)
     dtype, precision = np.result_type(*arrays), precision_of(keys)
     bandwidth = check_bandwidth(bandwidth, n_features)
     keys, center = keys.astype(np.float64), np.zeros(n_features)
@@ -170,7 +183,7 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         keys = kernel.rescale(keys, bandwidth)
     if not (np.abs(keys) <= LARGEST).all():
         raise _overflow(bandwidth)
-    fields = keys, values, weights, log_scale, positions
+    fields = keys, values, weights, log_weight_unit, positions
     return KeyTable(kernel, bandwidth, *fields, n_keys, dtype, center, precision)
 
 
@@ -196,10 +209,11 @@ def read(
     return table.problem(queries, leave_one_out, query_scale), table.positions
 
 
-def as_given(name, x):
-    """Return an array of numbers, which may lie on disk, as it is; convert anything else.
+def as_numpy(name, x):
+    """Return a NumPy array of numbers as it is; convert anything else to one.
 
-    `name` is that of the user's parameter. Sample weights and query scales may be None.
+    So memory maps stay on disk. `name` is that of the user's parameter. Sample weights and
+    query scales may be None.
     """
     is_array = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
     is_absent = x is None and name in ("sample_weight", "query_scale")
@@ -207,7 +221,10 @@ def as_given(name, x):
 
 
 def to_array(name, x):
-    """Convert numbers of any form, such as tensors, lists and frames, to an array."""
+    """Convert numbers of any form, such as tensors, lists and frames, to an array.
+
+    `name` is that of the user's parameter, for messages.
+    """
     if x is None:
         raise ValueError(f"{name} is None: pass an array of numbers.")
     if is_torch_array(x):
@@ -250,7 +267,10 @@ def _tensor_to_array(name, x):
 
 
 def result_dtype(arrays):
-    """Return the type of results: the joint type of the arrays if it is a float, or float64."""
+    """Return the type of results: the joint type if it is a float, or else float64.
+
+    `arrays` are arrays or types.
+    """
     dtype = np.result_type(*arrays)
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
@@ -261,14 +281,14 @@ def in_precision(x, dtype):
         return np.ascontiguousarray(x, dtype=dtype)
 
 
-def shaped(fields, types):
-    """Return fields of queries with their shapes at one query, and in their types.
+def cast_fields(fields, formats):
+    """Return fields of n queries in their formats, as a list of arrays (n, *shape).
 
-    `types` has a pair of a shape and a type for each field.
+    `formats` has for each field the shape at one query, and the type.
     """
     return [
         in_precision(x, dtype).reshape(len(x), *shape)
-        for x, (shape, dtype) in zip(fields, types, strict=True)
+        for x, (shape, dtype) in zip(fields, formats, strict=True)
     ]
 
 

@@ -38,7 +38,7 @@ _MIN_FUSED_PAIRS = 2**27
 
 
 def form_along(kernel, n_features, degree=0, n_pairs=math.inf):
-    """Return a kernel's form along one or two features if its sums take linear time, else None.
+    """Return a kernel's `RadialForm` of one or two features if sums take linear time, or None.
 
     In two features, sums of fewer than `_plane.FEW_PAIRS` pairs are faster pair by pair.
     """
@@ -56,8 +56,9 @@ class Reduction:
     """Sums over the keys of a problem about its queries, at one scale after the other.
 
     What does not depend on the scale, such as an order of the keys or a tree, is computed once.
-    `extent` (n_numeric,) has the standard deviations of all keys in bandwidths; None if the
-    problem has all keys. `line` has these keys in order, if they were sorted before.
+    `degree` is that of the local polynomials. `extent` (n_numeric,) has the standard deviations
+    of all keys in bandwidths; None if the problem has all keys. `line` has these keys in order,
+    if they were sorted before. `empty` is the policy for queries of total weight 0.
     """
 
     def __init__(
@@ -147,12 +148,15 @@ class Reduction:
                 yield group, (self._block(block, group[0]) for block in row_blocks)
 
     def _block(self, rows, scale):
-        """Return rows, their sums and their moments; `scale` is a number or (n_queries,)."""
+        """Return `rows`, and the sums and moments about these queries, as :meth:`moments`.
+
+        `scale` is a number, or (n_queries,) for all queries.
+        """
         scale = scale[rows] if np.ndim(scale) else scale
         return rows, *self.moments(self.sums(rows, scale), scale, rows)
 
     def moments(self, sums, scale, rows):
-        """Return sums with fallbacks in their places, and the :class:`Moments` of these.
+        """Return sums, replaced by fallbacks for total weight 0, and their :class:`Moments`.
 
         `sums` are those about the queries at `rows`, at a scale that is a number or (n_rows,).
         """
@@ -161,17 +165,17 @@ class Reduction:
         kernel = self.problem.kernel
         return sums, self.basis.averages(sums.sums, scales, kernel.spread, self.extent)
 
-    def with_fallbacks(self, sums, rows, *, all_keys=True):
+    def with_fallbacks(self, sums, rows, *, keys_are_part=False):
         """Return sums with fallbacks, in the field `nearest`, for queries of total weight 0.
 
-        If the problem does not have all keys and the kernel is signed, all queries have them:
-        with the weights of other keys, which may be negative, any total may be 0.
+        If the keys are only a part of all keys and the kernel is signed, all queries have
+        fallbacks: with the weights of other keys, which may be negative, any total may be 0.
         """
         if self._empty == "nan":
             return sums
         may_be_signed = self.problem.kernel.signed is not False
-        empty_rows = np.flatnonzero(~sums.is_nonzero | (may_be_signed and not all_keys))
-        if all_keys and not len(empty_rows):
+        empty_rows = np.flatnonzero(~sums.is_nonzero | (may_be_signed and keys_are_part))
+        if not keys_are_part and not len(empty_rows):
             return sums
         n, n_columns = len(rows), sums.sums.shape[1]
         nearest = Nearest(np.full(n, np.inf), np.zeros(n), np.zeros((n_columns, n)))
@@ -179,7 +183,11 @@ class Reduction:
         return sums._replace(nearest=nearest)
 
     def label_scales(self, scales):
-        """Label the scale of each query; queries with equal labels are summed in one pass."""
+        """Return a label (n,) of each query's scale (n,), which increases with the scale.
+
+        Queries with equal labels are summed in one pass. It takes any scales along a line, and
+        scales within a factor of 2 for other radial kernels; for the rest they must be equal.
+        """
         if isinstance(self._linear, Line):
             return np.zeros(len(scales))
         return np.floor(np.log2(scales)) if self.is_radial else scales
@@ -193,9 +201,9 @@ class Reduction:
         """Return a `Line` or a `Plane` of the keys if sums take linear time, else None.
 
         `line` is a `Line` of the same keys that was made before, or None. A plane sums at one
-        scale for all queries.
+        scale for all queries, so queries must have no scales of their own.
         """
-        problem, form = self.problem, None
+        problem, form = self.problem, None  # the kernel's form along one or two features
         if line is not None:
             return line.with_queries(problem)
         if self._algorithm == "auto":
@@ -223,6 +231,7 @@ class Reduction:
 
     def _over_near(self, rows, scales):
         """Sum over the keys near each query, which trees find."""
+        # Groups are rows, each with a function that returns the positions of their near keys.
         groups = None if self._near is None else self._near.groups(rows, scales)
         return None if groups is None else self._pairs.over(groups, rows, scales)
 
@@ -232,6 +241,7 @@ class Reduction:
         The result is None for few pairs, polynomials, scales that differ between the queries,
         and kernels without a form of dot products.
         """
+        # Without any rows, the form only tells whether the kernel has one.
         problem, no_rows = self.problem, self.problem.queries[:0]
         has_few_pairs = len(rows) * len(problem.keys) < _MIN_FUSED_PAIRS
         if has_few_pairs or self.basis.degree or np.ptp(scales[rows]):
@@ -248,10 +258,12 @@ class Reduction:
 
     @functools.cached_property
     def _pairs(self):
+        """Sums pair by pair."""
         return GroupedPairs(self.problem, self.basis, self.extent)
 
     @functools.cached_property
     def _near(self):
+        """The `NearKeys` of the problem, or None if trees do not serve it."""
         problem = self.problem
         if self._algorithm == "dense" or problem.n_pairs < _near_keys.FEW_PAIRS:
             return None

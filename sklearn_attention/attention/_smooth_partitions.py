@@ -8,7 +8,7 @@ no task holds more than a partition of the keys and a block of queries.
 * *Lazy* queries, which are a collection themselves, are not known when tasks are made. All
   their sums are complete, and their fields are Dask arrays that nothing has computed yet.
 
-`fields`, `field_types` and `location` are defined in `_smoother.py`. Time is that of the sums
+`fields`, `field_formats` and `location` are defined in `_smoother.py`. Time is that of the sums
 over each partition, once for every block of queries.
 """
 
@@ -26,7 +26,7 @@ from .._partitions import (
     partitions,
     reduce_partitions,
 )
-from ._read import result_dtype, shaped
+from ._read import cast_fields, result_dtype
 from ._sums import Sums, require_sums
 
 
@@ -48,7 +48,7 @@ def smooth_partitions(smoother, queries, tables, query_scale, leave_one_out):
             f"{len(queries)} queries and {len(keys)} keys: pass the keys as queries, or False."
         )
     n_features, dtype = keys.shape[1], result_dtype([queries, keys, values])
-    types = smoother.field_types(dtype, values.shape[1:], n_features)
+    formats = smoother.field_formats(dtype, values.shape[1:], n_features)
     location, starts = smoother.locate([tables]), _starts(keys.chunks[0])
     key_partitions = [
         (start, *rows) for start, rows in zip(starts, partitions(*tables), strict=True)
@@ -61,7 +61,7 @@ def smooth_partitions(smoother, queries, tables, query_scale, leave_one_out):
         return reduce_partitions(sum_keys, Sums.plus, key_partitions, queries)
 
     if is_lazy:
-        finish = functools.partial(_fields_of_sums, smoother, n_features, location, types)
+        finish = functools.partial(_fields_of_sums, smoother, n_features, location, formats)
         delayed_finish = dask.delayed(finish)
 
         def lazy_fields_at(first, block):
@@ -69,7 +69,7 @@ def smooth_partitions(smoother, queries, tables, query_scale, leave_one_out):
                 total(block, complete=True, first=first if leave_one_out else None)
             )
 
-        return _lazy_fields(lazy_fields_at, queries, types, max_queries)
+        return _lazy_fields(lazy_fields_at, queries, formats, max_queries)
 
     def fields_at(block):
         def computed_total(rows, *, complete):
@@ -80,7 +80,7 @@ def smooth_partitions(smoother, queries, tables, query_scale, leave_one_out):
 
     query_blocks = np.split(queries, range(max_queries, len(queries), max_queries))
     fields_of_blocks = zip(*map(fields_at, query_blocks), strict=True)
-    return shaped(map(np.concatenate, fields_of_blocks), types)
+    return cast_fields(map(np.concatenate, fields_of_blocks), formats)
 
 
 def _refuse_unsupported(query_scale, leave_one_out):
@@ -100,26 +100,27 @@ def _refuse_unsupported(query_scale, leave_one_out):
 def _sums_of_partition(smoother, complete, location, first, queries, start, *tables):
     """Sum over one partition, whose first key is number `start` among all keys.
 
-    If the queries are keys themselves, each leaves itself out, and `first` is the number of the
-    first query among all keys; otherwise `first` is None.
+    `tables` are the keys, values and weights of the partition. If the queries are keys
+    themselves, each leaves itself out, and `first` is the number of the first query among all
+    keys; otherwise `first` is None.
     """
     own_keys = None if first is None else np.arange(len(queries)) + first - start
     arguments = queries, tables, None, own_keys, location
     return smoother.sums_over_chunks(*arguments, complete=complete)
 
 
-def _fields_of_sums(smoother, n_features, location, types, sums):
+def _fields_of_sums(smoother, n_features, location, formats, sums):
     """Compute fields, of their final shapes and types, from complete sums over all keys."""
     sums = require_sums(sums).fall_back(smoother.empty)
-    return tuple(shaped(smoother.finish(sums, n_features, location), types))
+    return tuple(cast_fields(smoother.finish(sums, n_features, location), formats))
 
 
-def _lazy_fields(fields_at, queries, types, max_queries):
+def _lazy_fields(fields_at, queries, formats, max_queries):
     """Return the fields of a Dask array of queries, as Dask arrays with the same chunks.
 
     ``fields_at(first, block)`` returns those of one block of at most `max_queries` queries, as
-    a Delayed object; `first` is the number of the block's first query. `types` are those of
-    `field_types`: the shape and the type of each field.
+    a Delayed object; `first` is the number of the block's first query. `formats` are those of
+    `field_formats`: the shape and the type of each field.
     """
     import dask
 
@@ -140,7 +141,7 @@ def _lazy_fields(fields_at, queries, types, max_queries):
     for first, (block,) in zip(_starts(sizes), query_blocks, strict=True):
         in_memory = dask.delayed(np.asarray)(block, dask_key_name=(name, first))
         fields_of_blocks.append(fields_at(first, in_memory))
-    fields = concatenate_blocks(fields_of_blocks, sizes, types)
+    fields = concatenate_blocks(fields_of_blocks, sizes, formats)
     return [field.rechunk({0: chunks}) for field in fields]
 
 

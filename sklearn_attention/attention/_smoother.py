@@ -28,7 +28,7 @@ from .._partitions import is_partitioned, reduce_rows
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
 from ._algorithms._line import Line
-from ._read import as_given, as_passed, check_own_keys, read_keys, result_dtype, shaped
+from ._read import as_numpy, as_passed, cast_fields, check_own_keys, read_keys, result_dtype
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._smooth_partitions import smooth_partitions
 from ._solve import MAX_DISTANCE, Basis, extent_of, local_fit
@@ -79,9 +79,9 @@ class Smoother:
         rows = np.arange(len(queries))
         sums = reduction.sums(rows, max_share=1.0 if complete else _MAX_RECOMPUTED_SHARE)
         if complete:
-            sums = reduction.with_fallbacks(sums, rows, all_keys=False)
-        # Parts have weights in units of their own, which the sums of all parts must not have.
-        return sums.times(prepared.table.log_weight_scale)
+            sums = reduction.with_fallbacks(sums, rows, keys_are_part=True)
+        # The weights of a part are in a unit of its own, which is undone before sums are added.
+        return sums.times(prepared.table.log_weight_unit)
 
     def sums_over_chunks(
         self, queries, tables, query_scale, own_keys, location, *, chunks=None, complete
@@ -89,9 +89,10 @@ class Smoother:
         """Sum over keys chunk by chunk; return `Sums`, or None if no key has weight.
 
         `tables` are keys, values and weights. `chunks` are slices of their rows; None for
-        slices of at most `ROWS_AT_ONCE`. `own_keys` (n_queries,) has the row of the tables
-        that each query leaves out, and a number beyond their rows if it leaves out none; None
-        if no query leaves out a key.
+        slices of at most `ROWS_AT_ONCE`. A chunk without weight is skipped. `own_keys`
+        (n_queries,) has the row of the tables that each query leaves out, and any number
+        outside their rows for none; None if no query leaves out a key. `query_scale`,
+        `location` and `complete` are as for `sums_of_part`.
         """
         chunks = blocks(len(tables[0]), ROWS_AT_ONCE) if chunks is None else chunks
 
@@ -153,6 +154,7 @@ class Smoother:
         """Compute averages and log-normalizers, or the fields of a `LocalFit`.
 
         `sums` are those over all keys, and of the nearest keys for a query without weights.
+        `location` is only used for polynomials.
         """
         if not self.degree:
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -170,8 +172,11 @@ class Smoother:
             slopes[:, :, columns] = slopes_per_bandwidth / unit
         return [values, slopes, sums.log_total, ridge, squared_distance]
 
-    def field_types(self, dtype, value_shape, n_features):
-        """Return the shape at one query, and the type, of each field."""
+    def field_formats(self, dtype, value_shape, n_features):
+        """Return the format of each field: its shape at one query, and its type.
+
+        `dtype` is the type of the results, and `value_shape` the shape of one key's value.
+        """
         # Half precision would not hold the logarithms of small sums.
         log_field = (), np.promote_types(dtype, np.float32)
         if not self.degree:
@@ -198,7 +203,7 @@ class PreparedKeys:
             extent = extent_of(table.keys[:, columns], table.weights)
             location = Location(table.value_center, extent)
         self.smoother, self.table, self.location = smoother, table, location
-        self.value_shape = values.shape[1:]
+        self.value_shape = values.shape[1:]  # of one key's value
 
     @functools.cached_property
     def _line(self):
@@ -232,7 +237,7 @@ class PreparedKeys:
         reduction = self.reduction(queries, query_scale, leave_one_out)
         rows = np.arange(len(queries))
         sums = reduction.with_fallbacks(reduction.sums(rows), rows)
-        sums = sums.fall_back(self.smoother.empty).times(self.table.log_weight_scale)
+        sums = sums.fall_back(self.smoother.empty).times(self.table.log_weight_unit)
         n_features = self.table.keys.shape[1]
         return self.smoother.finish(sums, n_features, self.location, query_scale)
 
@@ -248,10 +253,11 @@ def smooth(smoother, queries, keys, values, weights=None, scale=None, leave_one_
         )
     names = "queries", "keys", "values", "sample_weight", "query_scale"
     passed = queries, keys, values
-    queries, *tables, scale = map(as_given, names, (*passed, weights, scale))
+    queries, *tables, scale = map(as_numpy, names, (*passed, weights, scale))
     keys, values, _ = tables
+    # A single number counts as 0 rows. For it, and if lengths differ, reading the keys raises
+    # the error.
     lengths = {len(x) if x.ndim else 0 for x in tables if x is not None}
-    # If lengths differ, reading the keys raises the error.
     if len(lengths) > 1 or max(lengths) <= ROWS_AT_ONCE:
         fields_at = PreparedKeys(smoother, *tables).fields
     else:
@@ -261,8 +267,8 @@ def smooth(smoother, queries, keys, values, weights=None, scale=None, leave_one_
     max_queries = smoother.max_queries(keys, values)
     fields = _in_blocks(fields_at, max_queries, queries, scale, leave_one_out, len(keys))
     dtype = result_dtype([queries, keys, values])
-    types = smoother.field_types(dtype, values.shape[1:], keys.shape[1])
-    return as_passed(shaped(fields, types), *passed)
+    formats = smoother.field_formats(dtype, values.shape[1:], keys.shape[1])
+    return as_passed(cast_fields(fields, formats), *passed)
 
 
 def prepare(smoother, keys, values, weights=None):
@@ -272,14 +278,17 @@ def prepare(smoother, keys, values, weights=None):
 
 
 def smooth_prepared(prepared, queries, scale=None):
-    """Compute the fields at queries, as :func:`smooth`, for keys that were read before."""
+    """Compute the fields at queries, as :func:`smooth`, for keys that were read before.
+
+    `scale` is `query_scale` of :func:`attend`.
+    """
     table, smoother = prepared.table, prepared.smoother
-    queries = as_given("queries", queries)
+    queries = as_numpy("queries", queries)
     max_queries = smoother.max_queries(table.keys, table.values)
     fields = _in_blocks(prepared.fields, max_queries, queries, scale)
-    dtype = result_dtype([queries, np.empty(0, table.dtype)])
-    types = smoother.field_types(dtype, prepared.value_shape, table.keys.shape[1])
-    return shaped(fields, types)
+    dtype = result_dtype([queries, table.dtype])
+    formats = smoother.field_formats(dtype, prepared.value_shape, table.keys.shape[1])
+    return cast_fields(fields, formats)
 
 
 def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0):
@@ -291,9 +300,11 @@ def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None,
 def _in_blocks(fields_at, max_queries, queries, query_scale, leave_one_out=False, n_keys=None):
     """Compute the fields of at most `max_queries` queries at a time.
 
-    ``fields_at(queries, query_scale, leave_one_out)`` returns those of one block. `n_keys` is
-    the number of keys, if queries may leave out keys.
+    ``fields_at(queries, query_scale, leave_one_out)`` returns those of one block.
+    `leave_one_out` is as for :func:`attend`, there and here: True, False, or the position of
+    each query's own key. `n_keys`, the number of keys, is needed only to check these.
     """
+    # Reading the queries refuses a single number.
     if queries.ndim == 0 or len(queries) <= max_queries:
         return fields_at(queries, query_scale, leave_one_out)
     own_keys = check_own_keys(leave_one_out, queries, n_keys)
@@ -306,7 +317,10 @@ def _in_blocks(fields_at, max_queries, queries, query_scale, leave_one_out=False
 
 
 def _over_chunks(smoother, tables, chunks, location, queries, query_scale, leave_one_out):
-    """Compute fields of queries in memory from many keys, chunk by chunk."""
+    """Compute fields of queries in memory from many keys, chunk by chunk.
+
+    `tables` are keys, values and weights, and `chunks` slices of their rows.
+    """
     own_keys = check_own_keys(leave_one_out, queries, len(tables[0]))
 
     def total(rows, *, complete):

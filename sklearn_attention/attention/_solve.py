@@ -85,6 +85,8 @@ class Basis:
     """Terms of polynomials of total degree at most 3 in local coordinates, the constant first.
 
     `size` is P, the number of terms, and `n_powers` the number of their distinct products.
+    `powers` (n_powers, d) has the exponents of each product, and `place` (P, P) the position
+    among these of the product of each pair of terms. The first P products are the terms.
     """
 
     def __init__(self, degree, n_coordinates, n_points=None):
@@ -101,38 +103,40 @@ class Basis:
                 (3, n_points, self.size * (self.size + 1) // 2),
                 "choose a smaller degree, or fewer features",
             )
-        # `powers` (n_powers, d) has the exponents of each monomial, and `place` (P, P) the
-        # position among these of the product of each pair of terms.
+        # `_lower` says of each product but the constant which product of lower degree it is
+        # made of, and by which coordinate this is multiplied.
         self.powers, self._lower, self.place = _products(self.degree, n_coordinates)
         self.n_powers = len(self.powers)
 
-    def columns(self, u, values):
-        """Return the columns (n, n_powers + P p) that are averaged, at points `u` (n, d).
+    def products(self, u, values):
+        """Return the products (n, n_powers + P p) of terms and values at points `u` (n, d).
 
-        The first n_powers columns are the products of two terms, of which the first P are the
-        terms themselves. Then come the terms times the values (n, p).
+        Their averages are the normal equations. The first n_powers columns are the products of
+        two terms, of which the first P are the terms themselves. Then come the terms times the
+        values (n, p).
         """
         n, p = values.shape
         columns = np.ones((self.n_powers + self.size * p, n))
-        # Each monomial is a lower one times a coordinate.
+        # Each monomial is one of lower degree times a coordinate.
         for power, (lower, axis) in enumerate(self._lower, 1):
             np.multiply(columns[lower], u[:, axis], out=columns[power])
         with_values = columns[self.n_powers :].reshape(self.size, p, n)
         np.multiply(columns[: self.size, None], values.T, out=with_values)
         return columns.T
 
-    def of_products(self, forms):
+    def linear_forms(self, quadratic_forms):
         """Turn quadratic forms (n, P, P) of the terms into linear forms of their products.
 
-        The result is the coefficient (n, n_powers) of each monomial.
+        The result is the coefficient (n, n_powers) of each product. So this is also the adjoint
+        of `moments`, from the Gram matrix to the averages of the products.
         """
-        linear = np.zeros((len(forms), self.n_powers))
+        coefficients = np.zeros((len(quadratic_forms), self.n_powers))
         for i, j in np.ndindex(self.place.shape):
-            linear[:, self.place[i, j]] += forms[:, i, j]
-        return linear
+            coefficients[:, self.place[i, j]] += quadratic_forms[:, i, j]
+        return coefficients
 
     def moments(self, averages):
-        """Return averages (n, n_powers + P p) of columns as `gram` and `cross`."""
+        """Return averages (n, n_powers + P p) of `products` as `gram` and `cross`."""
         n_values = (averages.shape[1] - self.n_powers) // self.size
         cross = averages[:, self.n_powers :].reshape(len(averages), self.size, n_values)
         return averages[:, self.place], cross
@@ -148,9 +152,10 @@ class Basis:
             averages = sums / sums[0, 0]
         unit = local_unit(kernel_std * scale[:, None], extent)
         if self.degree:
-            # A monomial of the ratio of the units converts the same monomial of coordinates.
+            # The unit changes from the scale to `unit`: each monomial of coordinates is
+            # multiplied by the same monomial of the ratio of both units.
             ratio = scale[:, None] / unit
-            averages *= self.columns(ratio, ratio[:, :0]).T[:, None]
+            averages *= self.products(ratio, ratio[:, :0]).T[:, None]
         gram = averages[:, 0][self.place].transpose(2, 0, 1)
         cross = averages[: self.size, 1:].transpose(2, 0, 1)
         return Moments(gram, cross, unit)
@@ -168,14 +173,15 @@ class Basis:
             return matrices
         unit = np.broadcast_to(unit, (n, d))
         offset = offset / unit
-        # A new term is a lower new one times (u / unit - offset) along an axis, for the old
-        # coordinate u. Lower terms consist of the first `n_lower` old terms, and an old term
-        # times u is the old term `raised`.
+        # Each new term is the new term `lower` times the new coordinate u / unit - offset along
+        # `axis`, where u is the old coordinate. The term `lower` is a combination of the first
+        # `n_lower` old terms, which have less than the full degree. These times u are the old
+        # terms at the positions `raised`, since term 1 + axis is u itself.
         n_lower = math.comb(d + self.degree - 1, d)
         for term, (lower, axis) in enumerate(self._lower[: self.size - 1], 1):
-            terms, raised = matrices[:, lower, :n_lower], self.place[:n_lower, 1 + axis]
-            matrices[:, term, :n_lower] = -offset[:, axis, None] * terms
-            matrices[:, term, raised] += terms / unit[:, axis, None]
+            of_lower, raised = matrices[:, lower, :n_lower], self.place[:n_lower, 1 + axis]
+            matrices[:, term, :n_lower] = -offset[:, axis, None] * of_lower
+            matrices[:, term, raised] += of_lower / unit[:, axis, None]
         return matrices
 
 
@@ -220,7 +226,8 @@ def extent_of(keys, weights):
 def local_unit(kernel_std, extent):
     """Return the unit of local coordinates: the smaller one of two standard deviations.
 
-    `kernel_std`, that of the kernel, is a number or (n, 1); `extent` (d,) is that of the keys.
+    `kernel_std`, that of the kernel, is a number, (d,) or (n, 1); `extent` (d,) is that of the
+    keys.
     """
     # In this unit a window is ill-conditioned if its keys vary less than it could hold, but not
     # because it is wider than all data, where the fit is ordinary least squares.
@@ -305,7 +312,8 @@ def solve_vjp(solution, gram, cross, of_value, of_shrunk_distance):
     of_distance = of_shrunk_distance * shrinkage - of_shrinkage * slope
     of_mean = -shrinkage[:, None] * np.matvec(beta, of_value)
     of_beta = -shrinkage[:, None, None] * mean[:, :, None] * of_value[:, None, :]
-    # These go through beta = C^-1 c and the distance mean' C^-1 mean.
+    # These go through beta = C^-1 c and the distance mean' C^-1 mean. Here c is the covariance
+    # of the terms with the values.
     right_sides = np.concatenate([of_beta, mean[:, :, None]], axis=2)
     solved = _solve(solution.covariance, right_sides)
     of_c, solved_mean = solved[:, :, :-1], solved[:, :, -1]
@@ -341,7 +349,7 @@ def local_fit(moments):
     """Solve normal equations at queries for the fields of a local polynomial.
 
     Returns values (n, p), slopes per bandwidth (n, p, d), ridges (n,) and squared distances
-    (n,).
+    (n,), all at the queries.
     """
     solution = solve(moments.gram, moments.cross)
     slopes = solution.coefficients[:, : moments.unit.shape[1]]

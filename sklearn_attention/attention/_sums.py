@@ -23,12 +23,15 @@ class Nearest(NamedTuple):
     sums: Any  # (1 + n_values, n_queries) sums of the weights, and of these times the values
 
     def put(self, rows, nearest) -> None:
-        """Replace the sums of the queries at `rows` in place."""
+        """Replace the sums of the queries at `rows`, in place, by those in `nearest`."""
         for field, new in zip(self, nearest, strict=True):
             field[..., rows] = new
 
     def plus(self, nearest):
-        """Return sums over the nearest keys of two parts; tied keys of both are added."""
+        """Return sums over the nearest keys of two parts of the keys; tied keys are added.
+
+        `nearest` are the sums of the other part, about the same queries.
+        """
         distance = np.minimum(self.distance, nearest.distance)
         rounding = np.maximum(self.rounding, nearest.rounding)
         sums = sum(

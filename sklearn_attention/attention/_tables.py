@@ -31,8 +31,9 @@ from ..kernels import Kernel
 from ..kernels._numerics import kernel_and_vjp
 from ._algorithms._dense import (
     FEW_PAIRS,
-    LEAST,
+    MAX_PRODUCT_OFFSET,
     MAX_WIDTH,
+    TINY,
     comparison,
     in_logarithms,
     left_out_pairs,
@@ -140,6 +141,7 @@ def normalized_weights(problem, empty):
         weights[empty_rows] = np.nan
         if empty == "nearest":
             problem = problem.take(empty_rows)
+            # Distances are measured in the columns that the kernel compares.
             compared = (x[:, problem.columns] for x in (problem.queries, problem.keys))
             _, is_nearest = nearest_by_pairs(*compared, problem.left_out, problem.rounding)
             nearest_weights = is_nearest * problem.weights
@@ -152,24 +154,28 @@ def normalized_weights(problem, empty):
 def kernel_weights(problem):
     """Return weights (n, m) divided by their sum, and True (n,) for queries whose sum is 0.
 
-    Such a query has weights 0.
+    Such a query has weights 0. A sum of signed weights counts as 0 if it is within its error
+    bound.
     """
     rows, keys = np.arange(len(problem.queries)), np.arange(len(problem.keys))
     scales = np.ones(len(rows)) if problem.query_scale is None else problem.query_scale
     all_keys = slice(0, len(keys))
     if not len(rows):
         return np.zeros((0, len(keys))), np.zeros(0, dtype=bool)
-    # About the middle of queries that are close together, a product of matrices is accurate.
+    # If all queries are near their middle, distances may be computed as products of matrices.
     numbers = problem.queries[:, problem.kernel.numeric_columns(problem.queries.shape[1])]
     middle = numbers.mean(axis=0)
-    is_narrow = np.abs(numbers - middle).max(initial=0.0) <= MAX_WIDTH[0] * scales.min()
+    largest_offset = np.abs(numbers - middle).max(initial=0.0)
+    is_narrow = largest_offset <= MAX_PRODUCT_OFFSET * scales.min()
     is_product = is_narrow and in_logarithms(problem.kernel) and problem.kernel.stationary
-    table_of = comparison(problem, rows, keys, scales, middle if is_product else None)
-    left_out = left_out_pairs(problem, rows, keys)(all_keys)
-    weights, _, error_bound = shifted_weights(problem, table_of(all_keys), left_out)
+    # The table (n, m) has weights or their logarithms. Each query's weights are then divided by
+    # a number, as is the bound (n,) on the error of their sum.
+    compare = comparison(problem, rows, keys, scales, middle if is_product else None)
+    table, left_out = compare(all_keys), left_out_pairs(problem, rows, keys)(all_keys)
+    weights, _, error_bound = shifted_weights(problem, table, left_out)
     # Weights that are negligible relative to the largest one count as 0.
     size = np.abs(weights)
-    weights[size <= LEAST * size.max(axis=1, keepdims=True)] = 0.0
+    weights[size <= TINY * size.max(axis=1, keepdims=True)] = 0.0
     total = weights.sum(axis=1)
     is_empty = ~(np.abs(total) > error_bound)
     weights[is_empty] = 0.0
@@ -242,7 +248,9 @@ def local_rows(
     rows : LocalRows
         Arrays, in float64.
 
-    Notes ----- Leaving a key out of a least-squares fit changes it by a rank-one update: with
+    Notes
+    -----
+    Leaving a key out of a least-squares fit changes it by a rank-one update: with
     the residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
     its effective weight :math:`l_i`, the fit without it is
     :math:`\hat m - l_i e_i / (1 - s_i)`, unless the query is so far from the rows that the fit
@@ -283,6 +291,7 @@ def local_rows(
     def compute(rows):
         return _rows_of_group(problem.take(rows), basis, columns, extent, empty, without_each)
 
+    # A user's own function may not be safe in threads.
     parallel = problem.n_pairs > FEW_PAIRS and problem.kernel.signed is not None
     fields_of_groups = map_on_threads(compute, groups or [np.arange(0)], parallel=parallel)
     order = np.argsort(np.concatenate(groups)) if groups else slice(None)
@@ -327,11 +336,11 @@ def _groups_of_queries(problem, degree, columns, extent):
 
 
 def _rows_of_group(problem, basis, columns, extent, empty, without_each):
-    """Return the fields of `LocalRows` for queries that are close together.
+    """Return the six fields of `LocalRows` for queries that are close together.
 
-    The last two, the fits and distances without each key, are computed only if `without_each`;
-    otherwise they are those with all keys. `columns` are the numeric columns, and `extent`
-    (n_columns,) has the standard deviations of the keys.
+    The last two, the fits (b, m, p) and distances (b, m) without each key, are computed only if
+    `without_each`; otherwise they are those with all keys. `columns` are the numeric columns,
+    and `extent` (n_columns,) has the standard deviations of the keys.
     """
     # Shapes: b queries, m keys, p values, P terms of the polynomial, the constant included.
     values, keys = problem.values, problem.keys[:, columns]
@@ -340,7 +349,7 @@ def _rows_of_group(problem, basis, columns, extent, empty, without_each):
     # 1. Moments are computed about the middle of the queries by a product of matrices, and
     # moved to each query.
     middle = queries.sum(axis=0) / max(len(queries), 1)
-    products = basis.columns(keys - middle, values)
+    products = basis.products(keys - middle, values)
     terms = products[:, : basis.size]  # (m, P) about the middle
     kernel_std, query_scale = problem.kernel.spread, problem.query_scale
     unit = local_unit(
@@ -364,7 +373,7 @@ def _rows_of_group(problem, basis, columns, extent, empty, without_each):
     slopes = (solution.coefficients.swapaxes(1, 2) @ to_centred) @ terms.T  # (b, p, m)
     residuals = values - cross[:, :1] - slopes.swapaxes(1, 2)
     forms = to_centred.swapaxes(1, 2) @ np.linalg.solve(solution.covariance, to_centred)
-    key_distance = basis.of_products(forms) @ products[:, : basis.n_powers].T  # (b, m)
+    key_distance = basis.linear_forms(forms) @ products[:, : basis.n_powers].T  # (b, m)
     one_minus_leverage = 1 - weights * (1 + key_distance)
     # 4. A key is left out by an update, or by a new fit if it outweighs all others together.
     is_heaviest = one_minus_leverage < _MIN_SHARE_OF_OTHERS
@@ -410,8 +419,8 @@ def _fit_without(problem, degree, key, empty):
     """Fit at the only query of a problem without one key; return fit and squared distance."""
     problem = replace(problem, left_out=key_ranges(np.array([key])))
     reduction = Reduction(problem, degree, empty=empty, algorithm="dense")
-    ((_, row_blocks),) = reduction.each(np.ones(1))
-    ((_, _, moments),) = row_blocks
+    ((_, row_blocks),) = reduction.each(np.ones(1))  # one scale
+    ((_, _, moments),) = row_blocks  # one block, of the only query
     solution = solve(moments.gram, moments.cross)
     return solution.value[0], solution.squared_distance[0]
 
@@ -544,9 +553,10 @@ def _by_torch(problem, columns):
     compare = kernel.log if logs else kernel
     table, table_vjp = kernel_and_vjp(compare, problem.queries, problem.keys, columns)
     weights, is_empty = kernel_weights(problem)
-    # An average changes by factor * (v - average) times the change of the table.
+    # An average changes by factor * (v - average) times the change of the table, with factors
+    # (n, m): the weights, or for a table of the kernel itself these divided by the kernel.
     factor = weights
-    if not logs:  # the table has the kernel, not its logarithm
+    if not logs:
         total = (problem.weights * table).sum(axis=1)
         # The inverse of a tiny sum may be infinite; the average then counts as constant.
         with np.errstate(over="ignore", divide="ignore"):
@@ -555,7 +565,7 @@ def _by_torch(problem, columns):
         factor = problem.weights * inverse[:, None]
     averages = weights @ values
     gradients = [
-        table_vjp(factor * (column - average[:, None]))[0]
+        table_vjp(factor * (column - average[:, None]))[0]  # along the queries, (n, n_columns)
         for column, average in zip(values.T, averages.T, strict=True)
     ]
     if not gradients:

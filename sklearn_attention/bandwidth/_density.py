@@ -97,7 +97,7 @@ class _LogSums:
             # not computed again in a slower way.
             sums = reduction.sums(rows, bandwidth, max_share=0.0 if image else 1.0)
             log_sums.append(np.where(sums.is_accurate, sums.log_total, -np.inf))
-        return np.logaddexp.reduce(log_sums) + self._reductions[0].problem.log_weight_scale
+        return np.logaddexp.reduce(log_sums) + self._reductions[0].problem.log_weight_unit
 
 
 class _Likelihood:

@@ -30,26 +30,29 @@ from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._chebyshev import FURTHEST, PointsInCells, between_cells, cell_width, in_cells
 from ._keys import ROUNDING
 
-# Rows of matrices that are multiplied at once: so few that no threads are started for them.
-_ROWS = 8
+# Rows of each product of matrices in a stack: so few that no threads are started for them.
+_ROWS_OF_PRODUCT = 8
 
 
 class Boxes:
     """Sums of an analytic kernel over keys (`LinearTimeKeys`) in cells.
 
-    `profile` is the kernel of squared distances along one axis.
+    `profile` is the kernel of squared distances along one axis, and `grid` the :class:`Grid` of
+    the cells.
     """
 
     def __init__(self, keys, profile, grid):
         self.points, self.columns = keys.points, keys.columns
         self.powers, self.degree = keys.powers, keys.degree
         self.profile, self.grid = profile, grid
-        # This is a bound on the sum of the weights of keys beyond the cutoff.
-        self._neglected = float(profile(np.array(grid.cutoff**2))) * self.columns[0].sum()
+        # This bounds the sum of the weights that a query gives to keys beyond the cutoff.
+        self._neglected_weight = (
+            float(profile(np.array(grid.cutoff**2))) * self.columns[0].sum()
+        )
         self._range = self.points.min(axis=0), self.points.max(axis=0)
         # The keys in cells and a mask of keys in unknown cells depend on the cells' width. So
         # do the moments, which are kept for one block of columns: {(start, stop): moments}.
-        self._width, self._keys, self._keys_outside, self._moments = None, None, None, {}
+        self._width, self._keys, self._keys_are_outside, self._moments = None, None, None, {}
 
     def plan(self, queries, scale):
         """Plan the sums about queries (n, n_axes), at a scale: a multiple of the bandwidth.
@@ -70,13 +73,14 @@ class Boxes:
         width = cell_width(min(grid.width * scale, max_width or np.inf))
         if self._width != width:
             self._width, self._moments = width, {}
-            self._keys, self._keys_outside = self._in_cells(self.points, width)
-        rows, outside = self._keys, self._keys_outside
+            self._keys, self._keys_are_outside = self._in_cells(self.points, width)
+        # The queries as `PointsInCells`, and a mask of queries in unknown cells.
+        rows, is_outside = self._keys, self._keys_are_outside
         if queries is not self.points:
-            rows, outside = self._in_cells(queries, width)
+            rows, is_outside = self._in_cells(queries, width)
         n_cells = math.ceil(min(grid.cutoff * scale, extent) / width)
         offsets = np.arange(-n_cells, n_cells + 1.0)
-        return Plan(width / scale, offsets, rows, outside, _legs(self._keys, rows, offsets))
+        return Plan(width / scale, offsets, rows, is_outside, _legs(self._keys, rows, offsets))
 
     def _in_cells(self, points, width):
         """Return the `PointsInCells`, and True (n,) for points in unknown cells."""
@@ -102,25 +106,26 @@ class Boxes:
         numbers_per_cell = self.grid.n_terms ** self.points.shape[1]
         n_low = sum(sum(power) <= self.degree for power in self.powers)
         max_columns = max(1, IN_MEMORY // (numbers_per_cell * len(keys.codes)))
-        sums = np.zeros((len(self.powers), len(self.columns), len(plan.outside)))
+        sums = np.zeros((len(self.powers), len(self.columns), len(plan.is_outside)))
         for block in blocks(len(self.columns), max_columns):
             moments = self._moments_of(block)
             n_columns = moments.shape[1]
             n_numbers = numbers_per_cell * n_columns * n_low * len(plan.offsets)
             max_cells = max(1, IN_MEMORY // n_numbers)
-            low = rows.empty(n_low, n_columns)
-            high = rows.empty(len(self.powers) - n_low if block.start == 0 else 0, 1)
+            sums_to_degree = rows.empty(n_low, n_columns)
+            n_high = len(self.powers) - n_low if block.start == 0 else 0
+            sums_above_degree = rows.empty(n_high, 1)
             for cells in blocks(len(rows.codes), max_cells):
-                for values, powers, terms in (
-                    (low, self.powers[:n_low], moments),
-                    (high, self.powers[n_low:], moments[:, :1]),
+                for cell_sums, powers, terms in (
+                    (sums_to_degree, self.powers[:n_low], moments),
+                    (sums_above_degree, self.powers[n_low:], moments[:, :1]),
                 ):
-                    if len(values):
+                    if len(cell_sums):
                         coefficients = _coefficients(terms, plan.legs, matrices, powers, cells)
-                        rows.evaluate(cells, coefficients, values)
-            sums[:n_low, block] = rows.at_points(low)
-            if len(high):
-                sums[n_low:, :1] = rows.at_points(high)
+                        rows.evaluate(cells, coefficients, cell_sums)
+            sums[:n_low, block] = rows.at_points(sums_to_degree)
+            if n_high:
+                sums[n_low:, :1] = rows.at_points(sums_above_degree)
         return sums, self._error(plan)
 
     def _moments_of(self, block):
@@ -135,19 +140,24 @@ class Boxes:
         n_keys = self._keys.totals(np.ones(len(self.points)))
         for leg in plan.legs:
             n_keys = np.append(n_keys[leg].sum(axis=1), 0.0)
-        return n_keys @ plan.rows.totals(np.ones(len(plan.outside)))
+        return n_keys @ plan.rows.totals(np.ones(len(plan.is_outside)))
 
     def _error(self, plan):
-        """Return bounds (n,) on the errors of the sums of weights; inf in unknown cells."""
-        # Rounding is relative to the weights of the cells around, at the largest value of the
-        # kernel between the cells. Cells beyond the cutoff are neglected.
+        """Return bounds (n,) on the errors of the sums of weights.
+
+        They are inf for queries in unknown cells.
+        """
+        # Rounding errors are relative to a sum over the cells around: their total weights times
+        # the largest value of the kernel at the offset. Cells beyond the cutoff are neglected.
         min_distance = (np.abs(plan.offsets) - 1).clip(0) * plan.width
         largest = self.profile(min_distance**2)
+        # Legs pass on weights as they do terms, from cells of keys to stops or cells of
+        # queries. Position -1 is an empty cell, of weight 0, which is appended.
         weight = self._keys.totals(self.columns[0])
         for leg in plan.legs:
             weight = np.append((weight[leg] * largest).sum(axis=1), 0.0)
-        error = plan.rows.cell_values(ROUNDING * weight + self._neglected)
-        error[plan.outside] = np.inf
+        error = plan.rows.cell_values(ROUNDING * weight + self._neglected_weight)
+        error[plan.is_outside] = np.inf
         return error
 
 
@@ -165,14 +175,17 @@ class Plan(NamedTuple):
     width: float  # width of a cell, in units of the kernel
     offsets: Any  # (n_offsets,) offsets of cells within the cutoff, along each axis
     rows: Any  # the queries, as PointsInCells
-    outside: Any  # (n,) True for a query in an unknown cell
+    is_outside: Any  # (n,) True for a query in an unknown cell
     # For each leg the positions (n_targets, n_offsets) of the cells whose terms are added to
     # each target: a stop, or a cell of queries. -1 is an empty cell.
     legs: Any
 
 
 def _legs(keys, queries, offsets):
-    """Return the legs of a plan, along one axis after the other."""
+    """Return the legs of a plan, along one axis after the other; see :class:`Plan`.
+
+    `keys` and `queries` are `PointsInCells`, and `offsets` those of cells within the cutoff.
+    """
     targets = queries.codes
     if not np.iscomplexobj(targets):
         return [_position(keys.codes, targets[:, None] + offsets)]
@@ -186,8 +199,10 @@ def _legs(keys, queries, offsets):
 def _coefficients(terms, legs, matrices, powers, cells):
     """Return the coefficients of the sums in a slice of the queries' cells, for each power.
 
-    `terms` are the moments of the keys' cells, and `matrices` those of `between_cells` for each
-    exponent.
+    `terms` (n_cells + 1, c, n_terms), or (n_cells + 1, c, n_terms, n_terms) in the plane, are
+    the moments of the keys' cells. `legs` are those of a :class:`Plan`, and `matrices` those of
+    `between_cells` for each exponent. The result is a list of arrays like `terms`, but for the
+    cells of the slice, which come first.
     """
     *first_legs, last_leg = legs
     last_leg = last_leg[cells]
@@ -209,17 +224,33 @@ def _coefficients(terms, legs, matrices, powers, cells):
 def _moved(terms, sources, matrix):
     """Move terms of the cells around each target to the target, along their last axis.
 
-    `sources` (n_targets, n_offsets) has the positions of these cells, -1 for an empty one,
-    which is the last one of `terms`. `matrix` is that of `between_cells`. The result is padded
-    with empty targets, at least one, to a multiple of `_ROWS`.
+    For each target, the terms of the cells around it are multiplied by `matrix` and added.
+
+    Parameters
+    ----------
+    terms : array of shape (n_cells + 1, ..., n_terms)
+        Those of an empty cell, which is the last one, are 0.
+    sources : int array of shape (n_targets, n_offsets)
+        Positions of the cells around each target; -1 for a cell without keys, the empty one.
+    matrix : array of shape (n_offsets * n_terms, n_terms)
+        The result of `between_cells`.
+
+    Returns
+    -------
+    moved : array of shape (n_padded, ..., n_terms)
+        One or more empty targets are added at the end, so that n_padded is a multiple of
+        `_ROWS_OF_PRODUCT`, and the last one is the empty cell of the next leg.
     """
     shape = terms.shape[1:]
-    n_targets = _ROWS * (len(sources) // _ROWS + 1)
+    n_rows = _ROWS_OF_PRODUCT
+    n_targets = n_rows * (len(sources) // n_rows + 1)
     sources = np.pad(sources, ((0, n_targets - len(sources)), (0, 0)), constant_values=-1)
     moved = np.empty((n_targets, *shape))
     numbers_per_target = sources.shape[1] * math.prod(shape)
-    for targets in blocks(n_targets, _ROWS * max(1, IN_CACHE // (_ROWS * numbers_per_target))):
-        around = np.moveaxis(terms[sources[targets]], 1, -2).reshape(-1, _ROWS, len(matrix))
+    for targets in blocks(
+        n_targets, n_rows * max(1, IN_CACHE // (n_rows * numbers_per_target))
+    ):
+        around = np.moveaxis(terms[sources[targets]], 1, -2).reshape(-1, n_rows, len(matrix))
         moved[targets] = (around @ matrix).reshape(-1, *shape)
     return moved
 

@@ -71,25 +71,27 @@ class PointsInCells:
         # A chunk has about as many slots as a cell has points on average: a power of two from
         # 4 to 64.
         mean_count = len(sorted_codes) / len(first)
-        self._size = size = 2 ** int(np.clip(round(math.log2(mean_count)), 2, 6))
+        self._chunk_size = size = 2 ** int(np.clip(round(math.log2(mean_count)), 2, 6))
         n_chunks = -(-counts // size)
-        # The first chunk of each cell, and the cell of each chunk.
+        # The first chunk of each cell and, at the end, the number of chunks; the cell of each
+        # chunk.
         self._first_chunks = np.append(0, np.cumsum(n_chunks))
-        self._cell = np.repeat(np.arange(len(first)), n_chunks)
-        # The points of a cell fill the slots from its first chunk.
+        self._cell_of_chunk = np.repeat(np.arange(len(first)), n_chunks)
+        # The points of a cell, in sorted order, fill consecutive slots from the first slot of
+        # its first chunk.
         slot = np.arange(len(sorted_codes)) + np.repeat(
             self._first_chunks[:-1] * size - first, counts
         )
         # The slot of each point, in the order of the points.
-        self._slot = np.empty_like(slot)
-        self._slot[order] = slot
+        self._slot_of_point = np.empty_like(slot)
+        self._slot_of_point[order] = slot
         self._positions = self._in_chunks(positions)
 
     def _in_chunks(self, columns):
         """Put columns (c, n) into slots, (c, n_chunks, size); empty slots are 0."""
-        slots = np.zeros((len(columns), len(self._cell) * self._size))
-        slots[:, self._slot] = columns
-        return slots.reshape(len(columns), -1, self._size)
+        slots = np.zeros((len(columns), len(self._cell_of_chunk) * self._chunk_size))
+        slots[:, self._slot_of_point] = columns
+        return slots.reshape(len(columns), -1, self._chunk_size)
 
     def _blocks(self, begin, end):
         """Yield blocks of the chunks from `begin` to `end`, with polynomials at their points.
@@ -97,17 +99,20 @@ class PointsInCells:
         A block is a slice of chunks, and a list of polynomials (n_block, n_terms, size) for
         each axis. If those of all chunks stay in cache, they are computed once.
         """
-        step = max(1, IN_CACHE // (2 * self._n_terms * self._size))
-        if len(self._cell) <= step:
-            yield slice(begin, end), [along_axis[begin:end] for along_axis in self._all]
+        step = max(1, IN_CACHE // (2 * self._n_terms * self._chunk_size))
+        if len(self._cell_of_chunk) <= step:
+            yield (
+                slice(begin, end),
+                [table[begin:end] for table in self._all_polynomials],
+            )
             return
         for start in range(begin, end, step):
             chunks = slice(start, min(start + step, end))
             yield chunks, self._polynomials(chunks)
 
     @functools.cached_property
-    def _all(self):
-        """Polynomials of all chunks."""
+    def _all_polynomials(self):
+        """Polynomials (n_axes, n_chunks, n_terms, size) of all chunks."""
         return self._polynomials(slice(None))
 
     def _polynomials(self, chunks):
@@ -126,21 +131,21 @@ class PointsInCells:
         """Sum columns (c, n) times polynomials in each cell.
 
         The moments are (n_cells + 1, c, n_terms), or (n_cells + 1, c, n_terms, n_terms) in the
-        plane, where the last axis belongs to the points' first coordinate. The last cell is
-        empty.
+        plane, where the last axis belongs to the points' first coordinate. The last cell has
+        none of the points: it stands for cells without any.
         """
         columns = self._in_chunks(columns).swapaxes(0, 1)
         shape = (self._n_terms,) * len(self._positions)
         moments = np.zeros((len(self.codes) + 1, columns.shape[1], *shape))
-        for chunks, (along_first, *along_second) in self._blocks(0, len(self._cell)):
+        for chunks, (along_first, *along_second) in self._blocks(0, len(self._cell_of_chunk)):
             terms = columns[chunks]
             # In the plane, columns are first multiplied by the polynomials along the second
             # axis.
             for polynomials in along_second:
                 terms = terms[:, :, None] * polynomials[:, None]
-            terms = terms.reshape(len(terms), -1, self._size) @ along_first.swapaxes(1, 2)
+            terms = terms.reshape(len(terms), -1, self._chunk_size) @ along_first.swapaxes(1, 2)
             # The chunks of a cell follow each other.
-            cell = self._cell[chunks]
+            cell = self._cell_of_chunk[chunks]
             first = first_of_each(cell)
             sums = np.add.reduceat(terms.reshape(-1, *moments.shape[1:]), first)
             moments[cell[first]] += sums
@@ -155,7 +160,7 @@ class PointsInCells:
         """
         begin, end = self._first_chunks[cells.start], self._first_chunks[cells.stop]
         for chunks, (*along_first, along_last) in self._blocks(begin, end):
-            cell = self._cell[chunks] - cells.start
+            cell = self._cell_of_chunk[chunks] - cells.start  # position in the slice
             for terms, sums_of_terms in zip(coefficients, sums, strict=False):
                 values = terms[cell].reshape(len(cell), -1, self._n_terms) @ along_last
                 for polynomials in along_first:  # in the plane
@@ -165,20 +170,23 @@ class PointsInCells:
 
     def empty(self, *shape):
         """Return zeros for sums at all points, (*shape, n_chunks, size)."""
-        return np.zeros((*shape, len(self._cell), self._size))
+        return np.zeros((*shape, len(self._cell_of_chunk), self._chunk_size))
 
     def at_points(self, sums):
         """Return sums of chunks (..., n_chunks, size) in the order of the points, (..., n)."""
-        return sums.reshape(*sums.shape[:-2], -1)[..., self._slot]
+        return sums.reshape(*sums.shape[:-2], -1)[..., self._slot_of_point]
 
     def totals(self, column):
         """Sum a column (n,) in each cell, (n_cells + 1,); the last cell is empty."""
-        cell = np.repeat(self._cell, self._size)[self._slot]
+        cell = np.repeat(self._cell_of_chunk, self._chunk_size)[self._slot_of_point]
         return np.bincount(cell, column, len(self.codes) + 1)
 
     def cell_values(self, numbers):
-        """Return the number of each point's cell, (n,), from the numbers of all cells."""
-        return np.repeat(numbers[self._cell], self._size)[self._slot]
+        """Return, for each point, the number of its cell, (n,).
+
+        `numbers` (n_cells + 1,) has a number for each cell, such as the sum of its weights.
+        """
+        return np.repeat(numbers[self._cell_of_chunk], self._chunk_size)[self._slot_of_point]
 
 
 def between_cells(profile, offsets, width, n_terms, power):
@@ -188,8 +196,9 @@ def between_cells(profile, offsets, width, n_terms, power):
     the width of cells is in units of the kernel. `profile`, the kernel of squared distances, is
     multiplied by a power of the difference.
     """
-    # The kernel is evaluated between the Chebyshev nodes of both cells, and its values at the
-    # nodes are turned into coefficients in each of the two variables.
+    # The kernel is evaluated at the differences u (n_offsets, n_terms, n_terms) between the
+    # Chebyshev nodes of both cells, those of the target on the last axis. Its values are then
+    # turned into coefficients in each of the two variables.
     nodes, coefficients = _interpolation(n_terms)
     u = (nodes[:, None] - nodes) * (width / 2) + offsets[:, None, None] * width
     values = profile(u * u)

@@ -32,21 +32,26 @@ from ._keys import ranges
 MAX_WIDTH = (32.0, 32.0, 4.0, 3.0)
 # Pairs below which threads cost more than they save.
 FEW_PAIRS = 2**18
-# Logarithms of weights below `LOWEST` count as no weight: processors take ten times as long for
-# numbers that are hardly normal. A sum of weights below `LEAST` may miss weights that matter.
-LOWEST, LEAST = -600.0, 1e-200
+# Products of matrices give distances without cancellation if all coordinates of the queries are
+# within this distance of their middle, in bandwidths.
+MAX_PRODUCT_OFFSET = 32.0
+# Weights whose logarithm is below `MIN_LOG_WEIGHT` count as 0: processors take ten times as
+# long for numbers that are hardly normal. So quick sums below `TINY` may miss weights that
+# matter; shifted weights below it do not matter.
+MIN_LOG_WEIGHT, TINY = -600.0, 1e-200
 
 
 class GroupedPairs:
     """Sums over pairs of queries and keys of a problem, at scales of the queries.
 
-    `extent` (n_numeric,) has the standard deviations of the keys in bandwidths.
+    `extent` (n_numeric,) has the standard deviations of the keys in bandwidths; `basis` has the
+    terms whose products are summed.
     """
 
     def __init__(self, problem, basis, extent):
         self._problem, self._basis, n_keys = problem, basis, len(problem.keys)
         self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
-        self._columns = np.column_stack([np.ones(n_keys), problem.values])
+        self._ones_and_values = np.column_stack([np.ones(n_keys), problem.values])
         self._numeric_queries = problem.queries[:, self._numeric]
         self._extent = extent if basis.degree else np.inf
         self._max_width = MAX_WIDTH[basis.degree]
@@ -77,11 +82,12 @@ class GroupedPairs:
         function that returns the positions of the keys to sum over.
         """
         basis, n = self._basis, len(rows)
-        position = np.empty(len(self._numeric_queries), np.intp)
+        position = np.empty(len(self._numeric_queries), np.intp)  # of each query in `rows`
         position[rows] = np.arange(n)
-        sums = np.zeros((basis.n_powers, self._columns.shape[1], n))
+        sums = np.zeros((basis.n_powers, self._ones_and_values.shape[1], n))
         total = Sums(np.full(n, -np.inf), sums, np.zeros(n))
-        # Each query is at an offset from the middle of its group, whose sums have a unit.
+        # Each query is at an offset (d,) from the middle of its group. The unit of a group is
+        # its largest scale, which divides the distances in its sums.
         offset, unit = np.zeros((n, self._numeric_queries.shape[1])), np.ones(n)
 
         def add(group):
@@ -95,7 +101,8 @@ class GroupedPairs:
                 points, target = self._numeric_queries[queries], position[queries]
                 middle, group_unit = (points / len(queries)).sum(axis=0), scales[queries].max()
                 unit[target], offset[target] = group_unit, points - middle
-                is_narrow = np.abs(offset[target]).max(initial=0.0) <= MAX_WIDTH[0] * min_scale
+                largest_offset = np.abs(offset[target]).max(initial=0.0)
+                is_narrow = largest_offset <= MAX_PRODUCT_OFFSET * min_scale
                 arguments = keys, scales, middle, group_unit
                 new_sums = self._about(
                     queries, *arguments, quick=self.is_quick, by_products=is_narrow
@@ -115,7 +122,11 @@ class GroupedPairs:
         return total
 
     def _narrow_groups(self, rows, min_scale):
-        """Split a group that is too wide for sums of powers about its middle."""
+        """Split a group that is too wide for sums of powers about its middle.
+
+        `rows` are its queries, and `min_scale` is their smallest scale. The result is a list of
+        arrays of rows.
+        """
         if not self._basis.degree:
             return [rows]
         with np.errstate(over="ignore"):
@@ -126,8 +137,10 @@ class GroupedPairs:
     def _about(self, rows, keys, scales, middle, unit, *, quick, by_products=False):
         """Compute `Sums` over keys about the middle (d,) of a group of neighbouring queries.
 
-        Powers are of distances from the middle, divided by `unit`. Weights are quick ones or
-        shifted ones. `by_products` allows products of matrices in place of distances.
+        The sums are (n_powers, 1 + p, n_rows). Powers are of distances from the middle, divided
+        by `unit`; those above the degree are summed for the weights only. Weights are quick
+        ones or shifted ones. `by_products` allows products of matrices in place of distances,
+        for quick weights only: shifted ones are taken where products may be inaccurate.
         """
         basis = self._basis
         middle_of_products = middle if by_products and quick else None
@@ -135,8 +148,9 @@ class GroupedPairs:
             rows, keys, scales[rows], middle, unit, middle_of_products, quick=quick
         )
         total = functools.reduce(Sums.plus, tiles)
-        # The sums of the columns of `basis.columns`: powers first, then terms times values.
-        sums = np.zeros((basis.n_powers, self._columns.shape[1], len(rows)))
+        # `total.sums` (n_powers + P p, n_rows) has the sums of the weights times each of the
+        # powers, then for each of the P terms the sums of the weights times term and values.
+        sums = np.zeros((basis.n_powers, self._ones_and_values.shape[1], len(rows)))
         sums[:, 0], of_values = total.sums[: basis.n_powers], total.sums[basis.n_powers :]
         sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))
         return total._replace(sums=sums)
@@ -144,7 +158,7 @@ class GroupedPairs:
     def _sums_of_tiles(
         self, rows, keys, row_scales, middle, unit, middle_of_products, *, quick
     ):
-        """Yield the sums over one tile of keys after the other, (n_columns, n_rows) each.
+        """Yield `Sums` over one tile of keys after the other, with sums (n_columns, n_rows).
 
         A block of keys is prepared at once; a tile of it is so small that the matrix of its
         weights (n_rows, tile_size) stays in cache. Arguments are as for `_about`;
@@ -154,11 +168,12 @@ class GroupedPairs:
         tile_size = max(64, IN_CACHE // len(rows))
         for block in blocks(len(keys), IN_CACHE):
             block_keys = keys[block]
-            # What is summed: 1 and the values, and for polynomials all products of terms.
-            columns = self._columns.take(block_keys, axis=0)
+            # These columns are summed: 1 and the values, or for polynomials the products of two
+            # terms, and of a term and a value.
+            columns = self._ones_and_values.take(block_keys, axis=0)
             if basis.degree:
                 numbers = problem.keys.take(block_keys, axis=0)[:, self._numeric]
-                columns = basis.columns((numbers - middle) / unit, columns[:, 1:])
+                columns = basis.products((numbers - middle) / unit, columns[:, 1:])
             compare = comparison(problem, rows, block_keys, row_scales, middle_of_products)
             left_out = left_out_pairs(problem, rows, block_keys)
             for tile in blocks(len(block_keys), tile_size):
@@ -177,49 +192,59 @@ def comparison(problem, rows, keys, scales, middle=None):
     """Return a function that computes the weights of keys for the queries at `rows`.
 
     The function takes a slice of `keys`, the positions of keys, and returns a table (n_rows,
-    n_slice) of the kernel times the keys' weights, or the logarithm of this product for kernels
-    `in_logarithms`, which all kernels with a form of dot products are. `scales` (n_rows,) are
-    those of the queries. If `middle` (n_numeric,), the middle of the queries, is passed and all
-    scales are equal, kernels with a form of dot products are computed as a product of matrices.
+    n_slice): the kernel times the keys' weights. For kernels `in_logarithms` the table has the
+    logarithm of this product.
+
+    `scales` (n_rows,) are those of the queries. If all scales are equal and `middle`
+    (n_numeric,), the middle of the queries, is passed, kernels with a form of dot products are
+    computed as a product of matrices. Such kernels are always in logarithms.
     """
     kernel, logs = problem.kernel, in_logarithms(problem.kernel)
     x, y = problem.queries[rows], problem.keys.take(keys, axis=0)
     weights = problem.weights[keys]
     is_weighted = bool((weights != 1).any())
-    combine, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
-    has_one_scale = scales.min() == scales.max()
-    if has_one_scale and scales[0] != 1:
-        x, y = (kernel.rescale(points, float(scales[0])) for points in (x, y))
-    product = None
-    if has_one_scale and middle is not None:
-        center = np.zeros(x.shape[1])
-        center[kernel.numeric_columns(x.shape[1])] = middle / scales[0]
-        with np.errstate(over="ignore"):  # keys that far away have no weight
-            product = kernel.as_dot_product(x - center, y - center)
-    if product is not None:
-        # The row (q, a, 1) of a query times the column (k, 1, b) of a key is q'k + a + b, with
-        # the biases a of the query and b of the key.
-        query_factors = np.column_stack([product.queries, product.query_bias, np.ones(len(x))])
-        key_bias = product.key_bias + weights
-        key_factors = np.column_stack([product.keys, np.ones(len(y)), key_bias])
-        return lambda tile: query_factors @ key_factors[tile].T
-    if has_one_scale:
+    apply_weights, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
+    if scales.min() < scales.max():
+        # Scales differ only for radial kernels. There each query's distances are divided by its
+        # scale; the rows x and y themselves serve the kernel's categories.
+        form, squared_scales = kernel.radial_form(x.shape[1]), np.square(scales)[:, None]
+        evaluate_form = form.log_values if logs else form.values
+
+        def compare(tile):
+            return evaluate_form(form.squared(x, y[tile]) / squared_scales, x, y[tile])
+
+    else:
+        if scales[0] != 1:
+            x, y = (kernel.rescale(points, float(scales[0])) for points in (x, y))
+        product = None  # as for a kernel without a form of dot products
+        if middle is not None:
+            center = np.zeros(x.shape[1])
+            center[kernel.numeric_columns(x.shape[1])] = middle / scales[0]
+            with np.errstate(over="ignore"):  # keys that far away have no weight
+                product = kernel.as_dot_product(x - center, y - center)
+        if product is not None:
+            return _product_of_matrices(product, weights)
         evaluate = kernel.log if logs else kernel
 
         def compare(tile):
             return evaluate(x, y[tile])
 
-    else:
-        # Only kernels of the distance have scales that differ: they divide the distances.
-        form, squared_scales = kernel.radial_form(x.shape[1]), np.square(scales)[:, None]
-        evaluate = form.log_values if logs else form.values
-
-        def compare(tile):
-            return evaluate(form.squared(x, y[tile]) / squared_scales, x, y[tile])
-
     if not is_weighted:
         return compare
-    return lambda tile: combine(compare(tile), weights[tile])
+    return lambda tile: apply_weights(compare(tile), weights[tile])
+
+
+def _product_of_matrices(form, log_weights):
+    """Return the function of :func:`comparison` for a kernel in its form of dot products.
+
+    `log_weights` (n_keys,) are the logarithms of the keys' weights.
+    """
+    # The row (q, a, 1) of a query times the column (k, 1, b) of a key is q'k + a + b, with the
+    # biases a of the query and b of the key.
+    query_ones, key_ones = np.ones(len(form.queries)), np.ones(len(form.keys))
+    query_factors = np.column_stack([form.queries, form.query_bias, query_ones])
+    key_factors = np.column_stack([form.keys, key_ones, form.key_bias + log_weights])
+    return lambda tile: query_factors @ key_factors[tile].T
 
 
 def left_out_pairs(problem, rows, keys):
@@ -230,6 +255,7 @@ def left_out_pairs(problem, rows, keys):
     """
     if problem.left_out is None:
         return lambda tile: None
+    # Ranges of keys become ranges of columns, and these the rows and columns of all pairs.
     low, high = np.searchsorted(keys, problem.left_out[rows].T)
     row, column = np.repeat(np.arange(len(rows)), high - low), ranges(low, high)
 
@@ -249,9 +275,11 @@ def shifted_weights(problem, table, left_out, *, quick=False):
     -------
     weights : array of shape (n, m)
     shift : array of shape (n,)
-        Logarithm of the largest absolute weight of each query, or 0.
+        Logarithm of the largest absolute weight of each query; 0 for quick weights, and for
+        positive kernels that are not in logarithms.
     error_bound : array of shape (n,)
-        Bound on the error of the sum of a query's weights; 0 if it is exact.
+        Bound on the error of the sum of a query's weights, divided as these are; 0 if it is
+        exact.
     """
     if not in_logarithms(problem.kernel):
         if left_out is not None:
@@ -266,7 +294,7 @@ def shifted_weights(problem, table, left_out, *, quick=False):
         table /= divisor[:, None]
         with np.errstate(divide="ignore"):
             return table, np.log(largest), bound / divisor
-    shift, bound = np.zeros(len(table)), np.full(len(table), LEAST * len(problem.keys))
+    shift, bound = np.zeros(len(table)), np.full(len(table), TINY * len(problem.keys))
     if left_out is not None:
         table[left_out] = -np.inf
     if not quick:
@@ -276,10 +304,10 @@ def shifted_weights(problem, table, left_out, *, quick=False):
 
 
 def exponentials(table):
-    """Compute exponentials of logarithms of weights in place; 0 at or below `LOWEST`."""
-    np.exp(np.maximum(table, LOWEST, out=table), out=table)
+    """Compute weights from their logarithms, in place; 0 at or below `MIN_LOG_WEIGHT`."""
+    np.exp(np.maximum(table, MIN_LOG_WEIGHT, out=table), out=table)
     # A tiny weight, times a far key's powers or a huge value, may exceed all other terms.
-    table -= np.exp(LOWEST)
+    table -= np.exp(MIN_LOG_WEIGHT)
     return table
 
 
@@ -319,7 +347,7 @@ def _move(sums, offset, ratio, basis):
     well: `ratio` (n,) is the old unit divided by the new one.
     """
     # (u - o)^a = sum_l binom(a, l) (-o)^(a - l) u^l along each axis, for the offset o. Higher
-    # powers come first, since they need lower ones about the middle.
+    # powers are replaced first, since they need the lower ones about the middle.
     powers = list(map(tuple, basis.powers.tolist()))
     index = {power: i for i, power in enumerate(powers)}
     for axis, i in itertools.product(range(offset.shape[1]), reversed(range(len(powers)))):

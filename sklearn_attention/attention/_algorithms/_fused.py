@@ -65,7 +65,7 @@ def fused_sums(problem):
 
 
 def _log_weight_error(problem, dtype):
-    """Return a bound (n,) on the rounding errors of each query's scores."""
+    """Return bounds (n,) on the rounding errors of each query's scores in the type `dtype`."""
     key_norm = np.linalg.norm(problem.keys, axis=1).max()
     query_norm = np.linalg.norm(problem.queries, axis=1)
     # The query's own square cancels in the average, but not in the normaliser.
@@ -74,7 +74,10 @@ def _log_weight_error(problem, dtype):
 
 
 def softmax_average(queries, keys, values, bias):
-    """Return softmax averages (n, p) of tensors, and ``logsumexp(queries @ keys.T + bias)``."""
+    """Return softmax averages (n, p), and ``logsumexp(queries @ keys.T + bias)`` (n,).
+
+    Queries (n, d), keys (m, d), values (m, p) and bias (m,) are tensors.
+    """
     averages = []
     for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
         width = max(queries.shape[1], values[:, columns].shape[1])
@@ -86,15 +89,15 @@ def softmax_average(queries, keys, values, bias):
             pad(x, (0, width - x.shape[1])).contiguous()
             for x in (queries, keys, values[:, columns])
         )
-        average, log_sums = cpu_flash_attention(q, k, v, bias)
+        average, log_sums = cpu_flash_attention(q, k, v, bias)  # log_sums are always the same
         averages.append(average[:, : values[:, columns].shape[1]])
     return torch.cat(averages, dim=1), log_sums
 
 
 def cpu_flash_attention(queries, keys, values, bias):
-    """Compute softmax averages and log-sums by torch's own kernel for CPUs.
+    """Compute softmax averages (n, width) and log-sums (n,) by torch's own kernel for CPUs.
 
-    Queries (n, width), keys (m, width) and values (m, width) are tensors.
+    Queries (n, width), keys (m, width), values (m, width) and bias (m,) are tensors.
     """
     average, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         queries[None, None],  # (1, 1, n, width)

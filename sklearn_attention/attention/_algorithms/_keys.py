@@ -30,7 +30,7 @@ from .._solve import Basis
 from .._sums import Sums
 
 # A sum is accurate if it exceeds the bound on its error by this factor.
-_ACCURACY = 1e9
+_MIN_RATIO_TO_ERROR = 1e9
 # Bound on the rounding error of a sum, relative to the sum of the absolute terms.
 ROUNDING = 1e-13
 # Weights below this share of the kernel's peak, or of the weight of the nearest key, are
@@ -62,20 +62,27 @@ class LinearTimeKeys(ABC):
         # margin between rounding and negligible weights.
         span = math.log(weights.max()) - math.log(weights[weights > 0].min())
         self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _NEGLIGIBLE))
-        # This is the logarithm of the ratio of the nearest key's weight to a negligible one.
+        # This is the logarithm of the ratio, above 1, of the nearest key's weight to a
+        # negligible one.
         self.log_ratio_to_negligible = self.span - math.log(_NEGLIGIBLE)
 
     @classmethod
     def of(cls, table, form, degree=0):
-        """Return the keys of a table along the features that its kernel's form compares."""
+        """Return the keys of a table along the features that its kernel's form compares.
+
+        `table` is a `KeyTable` or a `Problem`, and `form` a `RadialForm` of its kernel.
+        """
         points = table.keys[:, form.columns]
         points = points[:, 0] if len(form.columns) == 1 else points
         keys = cls(points, table.weights, table.values, form.kernel, degree)
-        keys._axes = form.columns
+        keys._axes = form.columns  # the features of the points
         return keys
 
     def with_queries(self, problem):
-        """Return a copy of these keys with the queries of a problem of the same keys."""
+        """Return a copy of these keys with the queries of a problem of the same keys.
+
+        Its attribute `are_queries` is True if the queries are the keys, in the order as passed.
+        """
         keys = copy.copy(self)
         keys.problem, queries = problem, problem.queries[:, self._axes]
         keys.are_queries = len(queries) == len(self.points) and np.array_equal(
@@ -102,19 +109,23 @@ class LinearTimeKeys(ABC):
         """
 
     def _by_pairs(self, queries, scale, left_out):
-        """Return `Sums` over pairs within the cutoff; None if other algorithms are faster."""
+        """Return `Sums` over pairs within the cutoff; None if other algorithms are faster.
+
+        `scale` is (n,) here.
+        """
         return None
 
     def sums(self, queries, scale, left_out=None, *, max_share=1.0):
         """Compute `Sums` about queries (n, n_axes), at a scale that is a number or (n,).
 
         `left_out` (n, 2) is the range of keys, as passed, that each query leaves out. Sums that
-        are not well above their error bound are computed again from pairs, unless more than the
-        share `max_share` of the queries has such sums. Returns None if other algorithms are
-        faster, as `_in_linear_time` and `_by_pairs` estimate.
+        are not well above their error bound are computed again from pairs. They stay as they
+        are, with this bound, if pairs are slow, or if more than the share `max_share` of the
+        queries has such sums. Returns None if `_in_linear_time` and `_by_pairs` both estimate
+        that another algorithm is faster.
 
-        If the queries are the keys in their order, pass the array `points` itself, which
-        subclasses recognise.
+        If the queries are the keys in their order, pass the attribute `points` itself (the same
+        object): `Boxes` then knows their cells.
         """
         sums_and_errors = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
@@ -123,26 +134,29 @@ class LinearTimeKeys(ABC):
         sums, error = sums_and_errors
         if left_out is not None:
             self._subtract(sums, queries, scales, left_out)
-        no_shift = np.zeros(len(queries))
-        result = Sums(no_shift, sums, error_bound=_ACCURACY * error)
-        inaccurate = np.flatnonzero(~(sums[0, 0] > result.error_bound))
+        no_shift, total_weight = np.zeros(len(queries)), sums[0, 0]
+        result = Sums(no_shift, sums, error_bound=_MIN_RATIO_TO_ERROR * error)
+        inaccurate = np.flatnonzero(~(total_weight > result.error_bound))
         if 0 < len(inaccurate) <= max_share * len(queries):
             pair_sums = self._by_pairs(
-                queries[inaccurate], scales[inaccurate], _rows(left_out, inaccurate)
+                queries[inaccurate], scales[inaccurate], _rows_or_none(left_out, inaccurate)
             )
             if pair_sums is not None:
                 result.put(inaccurate, pair_sums)
         return result
 
     def _subtract(self, sums, queries, scales, left_out):
-        """Subtract from sums, in place, the terms of the keys that queries leave out."""
-        low, high = left_out.T
+        """Subtract from sums, in place, the terms of the keys that queries leave out.
+
+        `sums` are (n_powers, 1 + p, n), `scales` (n,) and `left_out` (n, 2).
+        """
+        low, high = left_out.T  # first key of each range, and one past the last
         # Each step subtracts at most one key per query: the one at `low + step`.
         for step in range((high - low).max(initial=0)):
             has_key = low + step < high
             rows = slice(None) if has_key.all() else np.flatnonzero(has_key)
             keys = self._rank[low[rows] + step]
-            u = (self.points[keys] - queries[rows]).T
+            u = (self.points[keys] - queries[rows]).T  # (n_axes, n_rows)
             # At distance 0 all powers but 0 are 0, and the kernel is at its peak.
             powers, weights = self.powers[:1], self.peak
             if u.any():
@@ -159,8 +173,8 @@ class LinearTimeKeys(ABC):
         `scale` is a number or (n_rows,), and `max_share` as in :meth:`sums`.
         """
         queries, left_out = self._queries_at(rows)
-        # A line wants its queries sorted. If they are the keys themselves, the array `points`
-        # tells `sums` so.
+        # A line wants its queries sorted. If they are the keys, the array `points` itself is
+        # passed, which tells `sums` so.
         order = np.arange(len(queries))
         if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):
             order, queries = self.order, self.points
@@ -168,7 +182,7 @@ class LinearTimeKeys(ABC):
             order = np.argsort(queries[:, 0])
             queries = queries[order]
         scale = scale[order] if np.ndim(scale) else scale
-        sums = self.sums(queries, scale, _rows(left_out, order), max_share=max_share)
+        sums = self.sums(queries, scale, _rows_or_none(left_out, order), max_share=max_share)
         return None if sums is None else in_order(sums, order)
 
     def groups(self, scales):
@@ -177,10 +191,10 @@ class LinearTimeKeys(ABC):
 
     def _queries_at(self, rows):
         """Return the queries at `rows`, and the ranges of keys that they leave out or None."""
-        return _rows(self._queries, rows), _rows(self.problem.left_out, rows)
+        return _rows_or_none(self._queries, rows), _rows_or_none(self.problem.left_out, rows)
 
 
-def _rows(table, rows):
+def _rows_or_none(table, rows):
     """Return rows of a table, None for None; indexing takes NumPy ten times as long."""
     return None if table is None else table.take(rows, axis=0)
 

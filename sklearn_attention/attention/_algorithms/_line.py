@@ -45,7 +45,8 @@ class Line(LinearTimeKeys):
         self.x = x[self.order]
         points = self.x[:, None]
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
-        self._cutoff_of_all = cutoff(kernel, 2 * degree, self.span)
+        # A key at distance 0 outweighs all keys beyond this, even if it has the least weight.
+        self._cutoff_at_key = cutoff(kernel, 2 * degree, self.span)
 
     @functools.cached_property
     def _algorithm(self):
@@ -70,7 +71,7 @@ class Line(LinearTimeKeys):
             return True
         sample = queries[:: max(1, len(queries) // _SAMPLED_QUERIES), 0]
         low, high = window(self.x, sample, self.cutoff * scale)
-        n_near = high - low
+        n_near = high - low  # number of keys within the cutoff of each sampled query
         time_of_pairs = _PAIR_NS * n_near.mean() * len(queries)
         # The cost is the time for one key and one query together.
         n_keys_and_queries = (len(self.x) + len(queries)) / 2
@@ -85,7 +86,8 @@ class Line(LinearTimeKeys):
         is_compact = math.isfinite(kernel.support)
         sums = np.zeros((2 * self.degree + 1, len(self.columns), len(q)))
         shift = np.full(len(q), -np.inf)
-        # The pairs of all queries follow each other: `starts` are the first ones of each query.
+        # A block has the queries `rows`, with `counts` keys each. Its pairs follow each other,
+        # and `starts` are the first ones of each query.
         for rows, counts, keys in self._near_ranges(q, scale, left_out).blocks():
             starts = np.cumsum(counts) - counts
             query = np.repeat(rows, counts)
@@ -116,7 +118,7 @@ class Line(LinearTimeKeys):
 
         Keys are compared with the nearest key that is not left out, if this is far away.
         """
-        kernel, distance = self.kernel, self._cutoff_of_all * scale
+        kernel, distance = self.kernel, self._cutoff_at_key * scale  # (n,)
         is_compact = math.isfinite(kernel.support)
         if not is_compact:
             nearest = distance_along(self, q, left_out) / scale
@@ -131,14 +133,16 @@ class Line(LinearTimeKeys):
         `nearest` (n,) are the distances to the nearest keys. Both are in bandwidths times the
         scale.
         """
-        # The kernels' logarithms are concave: beyond two points they fall at least as fast as
-        # between these, and beyond the nearest key as fast as from 0.
+        # The kernel's logarithm is concave in the distance. So beyond `nearest` + `step` it
+        # falls by at least `slope` (positive) per unit, its mean fall over the step; a Gaussian
+        # falls by about 1 over this step. It also falls at least as fast as from 0, so
+        # `nearest` plus the cutoff of a key at distance 0 is enough as well.
         step = 1 / np.maximum(nearest, 1.0)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             log = self.kernel.log_profile
             slope = (log(nearest**2) - log((nearest + step) ** 2)) / step
-            distance = step + self.log_ratio_to_negligible / slope
-        return nearest + np.fmin(distance, self._cutoff_of_all)
+            beyond_nearest = step + self.log_ratio_to_negligible / slope
+        return nearest + np.fmin(beyond_nearest, self._cutoff_at_key)  # fmin skips NaN
 
     def nearest_of(self, rows):
         """Sum over the nearest keys of the queries at `rows` of the problem, as `Nearest`."""
@@ -157,7 +161,7 @@ class Line(LinearTimeKeys):
         lengths = (np.ptp(self.x) + self._largest_gap) / scales + 2 * self.cutoff
         starts, end = [0], lengths[0]
         for position in range(1, len(scales)):
-            first = starts[-1]
+            first = starts[-1]  # position of the first scale of the last group
             end += lengths[position]
             n_numbers = (position - first + 1) * self.columns.size
             # Coordinates beyond this number have lost half of their digits.
@@ -185,7 +189,7 @@ class Line(LinearTimeKeys):
         lengths += 2 * self.cutoff
         x_of_copies = (self._queries[:, 0] - self.x[0]) / scales[:, None]
         x_of_copies += (np.cumsum(lengths) - lengths)[:, None]
-        # Keys of each copy are numbered after those of the copies before it.
+        # Keys of each copy are numbered after those of the copies before it; (n_scales, 1).
         first_keys = len(self.x) * np.arange(n_scales)[:, None]
         line = Line(
             x_of_copies.ravel(),
@@ -212,6 +216,7 @@ class _BoxSums:
         self._n_sums, self._n_cells = line.n_sums, 2 * line.cutoff / width
 
     def __call__(self, queries, scale):
+        """Return sums (n_powers, c, n) about queries (n, 1), and bounds on their errors."""
         return self._boxes(self._boxes.plan(queries, scale))
 
     def cost(self, n_near):

@@ -51,6 +51,7 @@ class NearKeys:
 
     def __init__(self, problem, factors, log_margin):
         self._problem, self._log_margin = problem, log_margin
+        self._is_compact = log_margin is None
         columns = sorted({j for _, factor_columns in factors for j in factor_columns})
         # Columns of the factors are renumbered among those that are compared.
         self._factors = [
@@ -97,13 +98,15 @@ class NearKeys:
         """
         if not self.saves_time(rows, scales):
             return None
+        # Groups are arrays of rows, in boxes from `low` to `high` (d, n_groups).
         if len(rows) == self._queries.shape[1]:
             low, high, groups = self._groups_of_all
         else:
             low, high, groups = self._groups(rows)
+        # Keys whose log-kernel is not above `min_log_kernel` (n_groups,) are not near a group.
         max_scale = np.array([scales[group].max() for group in groups])
         min_log_kernel = np.full(len(groups), -np.inf)
-        if self._log_margin is not None:
+        if not self._is_compact:
             squared, min_of_query = self._squared_to_nearest(rows), np.empty(len(scales))
             min_of_query[rows] = self._log_kernel(squared, scales[rows]) - self._log_margin
             min_log_kernel = np.array([min_of_query[group].min() for group in groups])
@@ -133,13 +136,13 @@ class NearKeys:
             squared = sum(_squared(queries - queries[:, middle, None]))
             group = np.argpartition(squared, min(_LEAF, len(rows) - 1))[: 1 + _LEAF]
             points, min_log_kernel = queries[:, group], -np.inf
-            if self._log_margin is not None:
+            if not self._is_compact:
                 # All queries of the group are compared with the key nearest to its middle.
                 squared_to_keys = sum(_squared(keys - queries[:, middle, None]))
                 if self._problem.left_out is not None:
                     squared_to_keys[slice(*self._problem.left_out[rows[middle]])] = np.inf
-                nearest = _squared(points - keys[:, squared_to_keys.argmin(), None])
-                min_log_kernel = self._log_kernel(nearest, scales[group]).min()
+                squared_to_nearest = _squared(points - keys[:, squared_to_keys.argmin(), None])
+                min_log_kernel = self._log_kernel(squared_to_nearest, scales[group]).min()
                 min_log_kernel -= self._log_margin
             low, high = points.min(axis=1)[:, None], points.max(axis=1)[:, None]
             gap = np.maximum(np.maximum(sampled_keys - high, low - sampled_keys), 0.0)
@@ -150,8 +153,9 @@ class NearKeys:
     def _with_keys(self, groups, is_near):
         """Yield each group, and a function that returns the positions of its near keys.
 
-        For `is_near` see :meth:`groups`. Blocks of groups go down the tree of keys together;
-        the keys in the leaves are only compared when the function is called.
+        `groups` are arrays of rows; for `is_near` see :meth:`groups`. Blocks of groups go down
+        the tree of keys together. The keys in the leaves are only compared when the function is
+        called.
         """
         tree = self._tree
 
@@ -169,6 +173,7 @@ class NearKeys:
 
     @functools.cached_property
     def _tree(self):
+        """The tree of the keys."""
         return _Tree(self._keys.T, _LEAF)
 
     @functools.cached_property
@@ -178,6 +183,7 @@ class NearKeys:
 
     @functools.cached_property
     def _groups_of_all(self):
+        """The result of `_groups` for all queries."""
         return self._groups(np.arange(self._queries.shape[1]))
 
     def _groups(self, rows):
@@ -218,10 +224,10 @@ class NearKeys:
         for kernel, columns in self._factors:
             with np.errstate(over="ignore"):
                 squared = sum(squared_differences[j] for j in columns) / scale**2
-            if self._log_margin is not None:
-                total = total + kernel.log_profile(squared)
-            else:  # the factors are compact
+            if self._is_compact:
                 total = total + np.where(squared <= kernel.support**2, 0.0, -np.inf)
+            else:
+                total = total + kernel.log_profile(squared)
         return total
 
 
@@ -243,7 +249,7 @@ class _Tree:
         self.is_leaf = nodes["is_leaf"] == 1
 
     def near_leaves(self, groups, is_near):
-        """Return all pairs of a group and a leaf that are near each other, sorted by group.
+        """Return all pairs of a group and a leaf that may be near it, sorted by group.
 
         ``is_near(group, low, high)`` returns True for boxes that may have points near a group.
         The result is two arrays (n_pairs,): the group and the leaf of each pair.

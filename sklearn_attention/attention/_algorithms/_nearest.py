@@ -68,9 +68,10 @@ def nearest_along(line, queries, left_out, rounding):
 
 
 def _sum_over(ranges, columns, left_out, order):
-    """Sum columns over a range of keys for each query, without those left out, (c, n).
+    """Sum columns (c, m) over a range of keys for each query, without those left out, (c, n).
 
-    `order` has, for each column, the position of its key among the keys as passed.
+    `ranges` are :class:`Ranges` of the m keys. `order` (m,) has the position of each key among
+    the keys as passed.
     """
     sums = np.zeros((len(columns), len(ranges.low)))
     for rows, counts, keys in ranges.blocks():

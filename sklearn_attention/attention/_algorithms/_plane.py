@@ -40,7 +40,7 @@ class Plane(LinearTimeKeys):
         if np.ndim(scale) or len(queries) * len(self.points) < FEW_PAIRS:
             return None
         plan = self._boxes.plan(queries, scale)
-        n_moves = sum((leg >= 0).sum() for leg in plan.legs)
+        n_moves = sum((leg >= 0).sum() for leg in plan.legs)  # -1 is an empty cell
         is_slow = self._boxes.n_pairs(plan) < _PAIRS_OF_CELL * self.n_sums * n_moves
         return None if is_slow else self._boxes(plan)
 

@@ -53,8 +53,12 @@ class RecurrenceSums:
         return self._n_moments * (60 + 12 * len(self.columns))
 
     def _moments_before(self, x, columns, queries, n_before, scale):
-        """Return the moments (c, n) at queries, over the `n_before` (n,) keys before each."""
+        """Return a list of all moments (c, n) at queries (n,), over the keys before each.
+
+        `x` (m,) are the keys and `n_before` (n,) the numbers of keys before each query.
+        """
         moments_at_keys = self._moments_at_keys(np.diff(x) / scale, columns)
+        # Moments at the last key before each query are moved on by the step to the query.
         has_keys = n_before > 0
         nearest = np.where(has_keys, n_before - 1, 0)
         step = np.where(has_keys, (queries - x[nearest]) / scale, 0.0)
@@ -63,7 +67,7 @@ class RecurrenceSums:
         return [decay * _receded(moments[:k], step, moments[k]) for k in range(len(moments))]
 
     def _moments_at_keys(self, steps, columns):
-        """Return the moments (c, m) at keys over the keys up to each, itself included.
+        """Return a list of all moments (c, m) at keys, over the keys up to each and itself.
 
         `steps` (m - 1,) are the distances from each key to the next.
         """
@@ -84,9 +88,10 @@ class RecurrenceSums:
 
 
 def _receded(moments, step, moment=0.0):
-    """Return moment k a step further on, without the decay, from moments 0 to k - 1 before it.
+    """Return moment k (c, n) a step further on, without the decay.
 
-    `moment` is moment k before the step, or 0 to leave out its term.
+    `moments` are moments 0 to k - 1 before the step, whose length is `step` (n,); `moment` is
+    moment k before the step, or 0 to leave out its term.
     """
     k = len(moments)
     for j, lower in enumerate(moments):

@@ -25,9 +25,9 @@ import numpy as np
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._chebyshev import first_of_each
 
-# Running sums restart at the first cell after this many rows, so that they do not have the
-# rounding errors of rows that are far away.
-_ROWS_OF_RUN = 2048
+# Running sums restart at the first cell after this many keys, so that they do not have the
+# rounding errors of keys that are far away.
+_KEYS_OF_RUN = 2048
 # Bound on the rounding error of a sum, relative to the kernel's peak times the weights.
 _ROUNDING = 1e-12
 
@@ -83,7 +83,7 @@ class WindowSums:
         max_pieces = max(1, IN_CACHE // numbers_per_query)
         max_columns = max(1, IN_MEMORY // (self._n_moments * max(len(x), len(queries))))
         for block in blocks(len(columns), max_columns):
-            running, restart = self._running_sums(starts, t, columns[block])
+            running, first_of_run = self._running_sums(starts, t, columns[block])
             for rows, start, stop, expansion in pieces:
                 for piece_block in blocks(len(rows), max_pieces):
                     first_key, query = start[piece_block], rows[piece_block]
@@ -92,7 +92,7 @@ class WindowSums:
                     # The moments are the running sums at the last key of the piece, less those
                     # before its first key, unless running sums restart there.
                     moments = running[stop[piece_block] - 1]
-                    later = np.flatnonzero(first_key > restart[piece_cell])
+                    later = np.flatnonzero(first_key > first_of_run[piece_cell])
                     moments[later] -= running[first_key[later] - 1]
                     terms = self._about_queries(s, moments, expansion)
                     # Each sum is added on its own: NumPy is slow where it writes to many rows.
@@ -107,7 +107,10 @@ class WindowSums:
         return 120 + self._n_moments * (33 + 5 * (2 * self.degree + 1) * len(self.columns))
 
     def _about_queries(self, s, moments, expansion):
-        """Turn moments (n, M, c) about the middles of cells into sums (n_powers, c, n)."""
+        """Turn moments (n, M, c) about the middles of cells into sums (n_powers, c, n).
+
+        `s` (n,) are the positions of these middles from the queries, and `expansion` is E.
+        """
         powers_of_s = np.ones((self._n_moments, len(s)))
         for k in range(1, self._n_moments):
             np.multiply(powers_of_s[k - 1], s, out=powers_of_s[k])
@@ -149,23 +152,25 @@ class WindowSums:
     def _running_sums(self, starts, t, columns):
         """Return running sums (m, M, n_columns) over the keys of columns times powers of t.
 
-        The second result is, for each cell, the key at which its running sums restart.
+        They restart after each *run*, of about `_KEYS_OF_RUN` keys in consecutive cells. The
+        second result (n_cells,) is, for each cell, the first key of its run. `starts`
+        (n_cells + 1,) are the first keys of the cells and, at the end, the number of keys.
         """
         terms = np.empty((len(t), self._n_moments, len(columns)))
         terms[:, 0] = columns.T
         for power in range(1, self._n_moments):
             np.multiply(terms[:, power - 1], t[:, None], out=terms[:, power])
         flat = terms.reshape(len(t), -1)
-        restart = np.empty_like(starts)
+        n_cells = len(starts) - 1
+        first_of_run = np.empty(n_cells, dtype=starts.dtype)
         cell = 0
-        while cell < len(restart) - 1:
-            end = np.searchsorted(starts, starts[cell] + _ROWS_OF_RUN)
-            end = min(end, len(restart) - 1)
-            rows = slice(starts[cell], starts[end])
-            np.cumsum(flat[rows], axis=0, out=flat[rows])
-            restart[cell:end] = rows.start
+        while cell < n_cells:
+            end = min(np.searchsorted(starts, starts[cell] + _KEYS_OF_RUN), n_cells)
+            run = slice(starts[cell], starts[end])
+            np.cumsum(flat[run], axis=0, out=flat[run])
+            first_of_run[cell:end] = run.start
             cell = end
-        return terms, restart
+        return terms, first_of_run
 
 
 def window(x, queries, distance, *, exact=False):
