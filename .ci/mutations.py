@@ -811,8 +811,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "unit_of_origin[fold] = unit_outside[series[fold]]",
-        "unit_of_origin[fold] = unit[series[fold]]",
+        "out_of_fold[fold] = unit_outside[series[fold]]",
+        "out_of_fold[fold] = unit_of_origin[fold]",
         "residuals are in units that they have a part in",
     ),
     Mutation(
@@ -871,13 +871,13 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "is_far = ~lacks[:, None] & (",
+        "is_far = ~lacks_pattern[:, None] & (",
         "is_far = (",
         "a history that is too short for the season has jumped",
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "return ends + _towards(jump, levels)",
+        "return ends + _jump_on_side_of(levels, jump)",
         "return ends",
         "the interval after a jump does not contain the present",
     ),
@@ -925,7 +925,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "mean_ratio /= self._scales_of_new(origins)",
+        "mean_ratio /= self._naive_scales_if_new(origins)",
         "mean_ratio /= 1",
         "residuals of a new series are not in its unit",
     ),
@@ -1027,7 +1027,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "lasts = (is_far & is_soon & (side == side[:, -1:])).all(axis=1)",
+        "lasts = (is_far & is_far_at_first & (side == side[:, -1:])).all(axis=1)",
         "lasts = is_far[:, -1]",
         "an outlier at the end is a jump that lasts",
     ),
@@ -1141,8 +1141,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "series[rows], block[rows] == 0)",
-        "series[rows], block[rows] == 4)",
+        "series[is_counted], block[is_counted] == 0",
+        "series[is_counted], block[is_counted] == 4",
         "the earliest errors widen intervals, not the latest",
     ),
     Mutation(
@@ -1201,8 +1201,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "_MIN_UNIT * unit[series]",
-        "0 * unit[series]",
+        "_MIN_UNIT * unit_of_origin)",
+        "0 * unit_of_origin)",
         "a jump counts twice in intervals",
     ),
     Mutation(

@@ -22,7 +22,7 @@ from .._shapley import refuse_column
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._breaks import aligned
-from ._calibration import Calibration, farthest_ends
+from ._calibration import Calibration, max_end_distances
 from ._checks import (
     check_levels,
     fill_features,
@@ -691,10 +691,10 @@ class Forecaster(AttentionEstimator, ABC):
         origins = plain.at_steps(series, np.minimum(n_known, plain.n_known[series]))
         in_order = self.transform_.decode(in_order, origins)
         if ends_from is not None and len(later):
-            reach = farthest_ends(table, ahead.max() + 1)
+            reach = max_end_distances(table, ahead.max() + 1)
             if fresh:  # a short history of a series in training says less than the series
                 training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
-                learned = farthest_ends(self.observed_, ahead.max() + 1)[training]
+                learned = max_end_distances(self.observed_, ahead.max() + 1)[training]
                 is_training = (table.training_index >= 0)[:, None]
                 larger = np.maximum(reach, learned[table.training_index])
                 reach = np.where(is_training, larger, reach)
