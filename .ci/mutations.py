@@ -913,7 +913,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_combination.py",
-        "(1 - _SHARE_IF_UNVALIDATED) * w + _SHARE_IF_UNVALIDATED * is_last_season",
+        "(1 - _UNVALIDATED_WEIGHT) * w + _UNVALIDATED_WEIGHT * is_last_season",
         "w + 0 * is_last_season",
         "thirteen months are forecast without a season",
     ),

@@ -96,9 +96,12 @@ class Analogs:
         rows = [rows[spread_over_phases(len(rows), most)] for _, rows in by_group(group)]
         windows = self.windows(self.comparable(origins.take(np.concatenate(rows))))
         return replace(
-            self, keys=windows.keys, values=windows.values, series=windows.origins.series,
+            self,
+            keys=windows.keys,
+            values=windows.values,
+            series=windows.origins.series,
             steps=first_steps(windows.origins),
-        )  # fmt: skip
+        )
 
     def forecast(self, origins, levels=None):
         """Forecast; (n, horizon), and quantiles of levels, (n, horizon, n_levels), or None."""
@@ -140,9 +143,14 @@ class Analogs:
         own = self.normalize in ("last", "seasonal") and len(self.scale) > 1
         unit = origins.series_units(self.scale)[:, None] if own else 1.0
         return Windows.at_origins(
-            origins, self.lookback, self.normalize, unit, self.season, self.share,
+            origins,
+            self.lookback,
+            self.normalize,
+            unit,
+            self.season,
+            self.share,
             self.last_share,
-        )  # fmt: skip
+        )
 
     def with_share(self, origins):
         """Return the same with the share of the last season that fits what followed best."""
@@ -278,11 +286,13 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
                 errors = errors * np.concatenate(ratios) ** 2 if pairs else np.array([np.nan])
                 size = np.sqrt(errors).mean() * (_LEAST_SAVED if is_costly else 1)
                 fitted = replace(
-                    analogs, bandwidth=best, pooled=pooled,
+                    analogs,
+                    bandwidth=best,
+                    pooled=pooled,
                     last_share=np.interp(
                         np.arange(horizon), steps, np.broadcast_to(share, len(steps))
                     ),
-                )  # fmt: skip
+                )
                 way.append((size, float(errors.mean()), fitted))
     best = [min(way, key=lambda result: result[0]) for way in results]
     return [(analogs, error) for _, error, analogs in best]
@@ -379,10 +389,12 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True, has_level=F
 
     feature_scales = _FEATURE_SCALES if has_features and searches else (1.0,)
     if searches and isinstance(kernel, RadialKernel):
-        nearest = np.concatenate([
-            np.where(usable, of_windows, np.inf).min(axis=1)
-            for of_windows, _, _, _, usable, *_ in parts
-        ])  # fmt: skip
+        nearest = np.concatenate(
+            [
+                np.where(usable, of_windows, np.inf).min(axis=1)
+                for of_windows, _, _, _, usable, *_ in parts
+            ]
+        )
         squared = np.append(0.0, np.median(nearest) / (scales**2 * lookback))
         at_zero, *logs = kernel.log_profile(squared)
         is_wide = np.array(logs) - at_zero >= _MIN_LOG

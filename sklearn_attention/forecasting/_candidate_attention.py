@@ -105,9 +105,14 @@ class CandidateAttention:
         errors = np.minimum(np.where(is_known, errors[keys], 0.0), _MAX_ERROR)
         center, scale = states[keys].mean(axis=0), states[keys].std(axis=0) + 1e-9
         attention = cls(
-            **fields, states=states[keys], errors=np.hstack([errors, is_known]),
-            steps_left=origins.take(keys).steps_left, center=center, scale=scale, bandwidth=1e3,
-        )  # fmt: skip
+            **fields,
+            states=states[keys],
+            errors=np.hstack([errors, is_known]),
+            steps_left=origins.take(keys).steps_left,
+            center=center,
+            scale=scale,
+            bandwidth=1e3,
+        )
         rows = evenly_spread(np.arange(len(origins)), _MAX_TESTS)
         tests = origins.take(rows)
         results = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._classical import Classical
-from ._combination import best_share
+from ._combination import best_mixing_weight
 from ._origins import Origins
 from ._season import SeasonalAdjustment
 from ._table import mean_differences, positions
@@ -74,7 +74,7 @@ class PanelRidge:
         ridge = fit_before(until)
         corrected = np.full_like(held_out, np.nan)
         corrected[rows] = ridge.corrected(tests.take(rows).with_patterns_before(until))
-        share, _ = best_share(validation, held_out, corrected)
+        share, _ = best_mixing_weight(validation, held_out, corrected)
         if share == 0:
             return None, held_out
         # Few origins determine the best share, so that it is averaged with one half. On fifteen

@@ -82,7 +82,7 @@ class TransformerCandidate:
         fitted = replace(self, ridge=ridge).learn(origins)
         return fitted, fitted.forecast(tests)
 
-    def tried_on(self, validation):
+    def with_trial(self, validation):
         """The same, and forecasts after a brief training; None without."""
         brief = self.brief()
         return self, None if brief is None else brief.fit(validation)[1]
@@ -111,12 +111,21 @@ class TransformerCandidate:
         loss = squared_error(origins, learned._base(origins, units), units, scaling)
         with self.task("training", settings.n_epochs(n)) as report:
             network = fit_network(
-                ForecastNetwork, shape, settings, loss, n, report=report,
+                ForecastNetwork,
+                shape,
+                settings,
+                loss,
+                n,
+                report=report,
                 n_tokens=-(-self.lookback // shape["patch_length"]),
                 attributes=lambda network: self.attributes(replace(learned, network=network)),
-                data=[*map(np.asarray, vars(scaling).values()), origins.series, origins.n_known,
-                      *origins.table.observations],
-            )  # fmt: skip
+                data=[
+                    *map(np.asarray, vars(scaling).values()),
+                    origins.series,
+                    origins.n_known,
+                    *origins.table.observations,
+                ],
+            )
         return replace(learned, network=network)
 
     def forecast(self, origins):

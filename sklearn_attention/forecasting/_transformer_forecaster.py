@@ -257,7 +257,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 "there are no features, too few windows, or better forecasts without it. See "
                 "candidate_weights_, or pass candidates=None to fit only the transformer."
             )
-        transformer = self.combined_.on(self.device).transformer
+        transformer = self.combined_.on_device(self.device).transformer
         return transformer.attention_maps(self._ends(X, history)[0])
 
     @over_groups
@@ -310,7 +310,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             table, _ = self._aligned(self.observed_)
             ends = Origins.at_ends(self._encoded(table), self._at_once)
             ends = ends.take(np.flatnonzero(is_training))
-            weights = Forecasts.from_candidates(ends, self.combined_.on(self.device)).weights
+            weights = Forecasts.from_candidates(
+                ends, self.combined_.on_device(self.device)
+            ).weights
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(weights, index=index, columns=self.combined_.names)
 
@@ -332,7 +334,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     @property
     def transformer_weight_(self):
         """Mean weight of the transformer among the candidates."""
-        return self.combined_.share_of(TransformerCandidate)
+        return self.combined_.mean_weight_of(TransformerCandidate)
 
     @property
     def attention_(self):
@@ -381,12 +383,19 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unable)
         self.combined_, validation = fitted.combined, fitted.validation
         held_out = fitted.held_out
-        if validation.is_panel and self.combined_.share_of(Classical) >= _MIN_CLASSICAL_WEIGHT:
+        if (
+            validation.is_panel
+            and self.combined_.mean_weight_of(Classical) >= _MIN_CLASSICAL_WEIGHT
+        ):
             self.correction_, held_out = PanelRidge.fit(
-                validation, held_out, Classical(self.seasons_[0]),
+                validation,
+                held_out,
+                Classical(self.seasons_[0]),
                 check_random_state(self.random_state),
-            )  # fmt: skip
-        forecasts = Forecasts(validation.tests, held_out, ensemble_mad(fitted.every))
+            )
+        forecasts = Forecasts(
+            validation.tests, held_out, ensemble_mad(fitted.candidate_forecasts)
+        )
         self.calibration_ = Calibration.fit(
             forecasts, block=validation.block, season_length=self.season_length_
         )
@@ -434,25 +443,27 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         trees = [Trees(tuple(seasons), is_auto)] if "trees" in with_features else []
         is_slow = transformer or (trees and len(table.value) >= _MIN_STEPS_OF_SLOW_TREES)
         fit = partial(
-            fit_combined, horizon=horizon, lookback=max(lengths, default=0),
+            fit_combined,
+            horizon=horizon,
+            lookback=max(lengths, default=0),
             effect_season=seasons[0] if "features" in kinds else None,
             share=_SHARE_IF_SLOW if is_slow else None,
-        )  # fmt: skip
+        )
         candidates = new_candidates(kinds, *sizes) or trees
         quick = quick_candidates(candidates)
-        self.transform_, begun = choose_transform(
+        self.transform_, earlier = choose_transform(
             table, self.log, self.transform_, partial(fit, candidates=quick, attends=False)
         )
-        if begun is not None:
+        if earlier is not None:
             candidates = [candidate for candidate in candidates if candidate not in quick]
-        fitted = fit(self.transform_.encode(table), candidates=candidates, begun=begun)
+        fitted = fit(self.transform_.encode(table), candidates=candidates, earlier=earlier)
         if not is_auto and "transformer" in with_features and transformer is None:
             unable.append("transformer")
         for candidate in [*(trees if kinds else ()), *([transformer] if transformer else ())]:
             fitted = add_candidate(fitted, candidate, unable)
         if not is_auto:
             ends = Origins.at_ends(fitted.validation.origins.table, horizon)
-            silent = fitted.combined.without_forecast(ends)
+            silent = fitted.combined.names_without_forecast(ends)
             all_of_them = len(silent) == len(fitted.combined.names)
             self._report([*unable, *silent], table, all_of_them)
         return fitted
@@ -478,12 +489,16 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             return None
         sizes = self.lookback, self._at_once, self.season_length_
         return TransformerCandidate(
-            choose_lookback(length, *sizes), self.device, self._settings(), task,
-            lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=is_auto,
-        )  # fmt: skip
+            choose_lookback(length, *sizes),
+            self.device,
+            self._settings(),
+            task,
+            lambda fitted: {"combined_": CombinedForecast.from_transformer(fitted)},
+            tried=is_auto,
+        )
 
     def _forecasts(self, origins, levels=None):
-        combined = self.combined_.on(self.device)
+        combined = self.combined_.on_device(self.device)
         forecasts = Forecasts.from_candidates(origins, combined, full=levels is not None)
         if self.correction_ is None:
             return forecasts
@@ -516,10 +531,22 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     _held = (
         *Forecaster._held,
-        FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs, LastSeason,
-        Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
-        TransformerCandidate, Scaling, PanelRidge, *STORED_FORMS,
-    )  # fmt: skip
+        FittedNetwork,
+        CombinedForecast,
+        Classical,
+        WindowRidge,
+        OwnAnalogs,
+        LastSeason,
+        Trees,
+        WindowRegressor,
+        FeatureBasis,
+        FeatureEffects,
+        CandidateAttention,
+        TransformerCandidate,
+        Scaling,
+        PanelRidge,
+        *STORED_FORMS,
+    )
 
 
 def _check_candidates(candidates):

@@ -47,7 +47,7 @@ class Trees:
 
     names = ("trees",)
 
-    def tried_on(self, validation):
+    def with_trial(self, validation):
         """The same with trees for the first part of the blocks, and forecasts of these."""
         # None without a trial, and where there is too little to learn from.
         if not self.tried:
@@ -79,11 +79,14 @@ class Trees:
             len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.future_columns
         ]
         blank = replace(
-            self, dated=calendar_of(table.time, 2).size > 0,
+            self,
+            dated=calendar_of(table.time, 2).size > 0,
             averaged=table.future_columns[np.array(several, dtype=bool)],
-            level=means(table.observations), unit=stds(table.observations),
-            drifts=self._drifts(table), trial=None,
-        )  # fmt: skip
+            level=means(table.observations),
+            unit=stds(table.observations),
+            drifts=self._drifts(table),
+            trial=None,
+        )
         series, step, ahead = _rows_of(table, horizon)
         columns, level, unit = blank._columns(Origins(table, series, step - ahead, 1), ahead)
         aim = (table.value[table.first_rows[series] + step] - level) / unit
@@ -120,10 +123,14 @@ class Trees:
         n_trees = int(max(_FEWEST_TREES, share * n_trees))
         n_leaves = np.clip(len(aim) // _ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES)
         trees = fit_trees(
-            columns, aim, max_iter=n_trees, max_leaf_nodes=int(n_leaves),
-            learning_rate=min(_SUM_OF_RATES / n_trees, _HIGHEST_RATE), early_stopping=False,
+            columns,
+            aim,
+            max_iter=n_trees,
+            max_leaf_nodes=int(n_leaves),
+            learning_rate=min(_SUM_OF_RATES / n_trees, _HIGHEST_RATE),
+            early_stopping=False,
             random_state=0,
-        )  # fmt: skip
+        )
         return replace(self, fitted=trees)
 
     def _drifts(self, table):
@@ -193,9 +200,11 @@ def calendar_of(time, n):
     day, hour = 86_400, 3600
     columns = [
         (day, index.hour * hour + index.minute * 60 + index.second),
-        (7 * day, index.day_of_week), (300 * day, np.sin(angle)), (300 * day, np.cos(angle)),
+        (7 * day, index.day_of_week),
+        (300 * day, np.sin(angle)),
+        (300 * day, np.cos(angle)),
         (300 * day, index.month),
-    ]  # fmt: skip
+    ]
     columns = [np.asarray(own, dtype=float) for most, own in columns if length + hour < most]
     return np.array(columns).reshape(-1, n).T
 

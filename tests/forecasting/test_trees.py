@@ -148,7 +148,7 @@ def test_short_series_have_none():
     assert fitted.fitted is None
     assert np.isnan(found).all()
     assert np.isnan(fitted.forecast(validation.tests)).all()
-    assert Trees((1.0,), tried=True).tried_on(validation)[1] is None
+    assert Trees((1.0,), tried=True).with_trial(validation)[1] is None
 
 
 @pytest.mark.parametrize(("freq", "columns"), [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)])
