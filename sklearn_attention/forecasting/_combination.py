@@ -4,8 +4,8 @@ A candidate is a method, such as exponential smoothing, that makes one or more f
 with a name. Its out-of-fold forecast at a validation origin has not learned from the block of
 that origin (see `Validation`). In this module,
 
-- the error of a forecast at an origin is the root mean square of its residuals over the horizon,
-  or the mean square for intermittent series, such as rare sales;
+- the error of a forecast at an origin is the root mean square of its residuals over the
+  horizon, or the mean square for intermittent series, such as rare sales;
 - relative errors are ratios to the error of the best candidate of the series. Their logarithms
   are averaged over the series of a panel, since the errors of a single series are few, and
   mixed: log error = (1 - s) (that of the series) + s (that of the panel), with the panel share

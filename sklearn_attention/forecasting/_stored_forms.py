@@ -157,6 +157,8 @@ def _units(origins, season):
 
 def stored_classical(logs=False, methods=_METHODS, **fields):
     """Build Classical; in 0.2.0, with `logs`, it had trends of the series themselves, too."""
+    if "further" in fields:
+        fields["named_by_season"] = fields.pop("further")
     return (ClassicalWithRaw if logs else Classical)(**fields, methods=tuple(methods))
 
 
