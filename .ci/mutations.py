@@ -1021,8 +1021,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_breaks.py",
-        "return min(ratio, _MAX_RATIO)",
-        "return ratio",
+        "return min(total / (_PSEUDO_CHANGES + len(after)), _MAX_RATIO)",
+        "return total / (_PSEUDO_CHANGES + len(after))",
         "a series that moves more since a break has moved far more before",
     ),
     Mutation(
