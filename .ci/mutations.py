@@ -828,9 +828,9 @@ MUTATIONS = [
         "large series decide for all",
     ),
     Mutation(
-        "forecasting/_analogs.py",
-        "normalized(-ratio / (2 * t**2), squared, usable)",
-        "normalized(-ratio / (2 * t), squared, usable)",
+        "forecasting/_own_analogs.py",
+        "normalized(-ratio / (2 * t**2), squared, is_usable)",
+        "normalized(-ratio / (2 * t), squared, is_usable)",
         "width of a Gaussian not squared",
     ),
     Mutation(
@@ -949,7 +949,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "share * (1 - share) * difference**2",
+        "weight * (1 - weight) * difference**2",
         "0 * difference**2",
         "jumps after quiet windows are repeated in their units",
     ),
@@ -1033,8 +1033,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "scales = scales[is_wide] if is_wide.any() else scales[-1:]",
-        "scales = scales[:]",
+        "return factors[is_wide] if is_wide.any() else factors[-1:]",
+        "return factors",
         "a forecast is what followed a single window",
     ),
     Mutation(
@@ -1243,8 +1243,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "_LEAST_VARIATION * np.median(deviation[rows])",
-        "_LEAST_VARIATION * np.median(deviation)",
+        "_MIN_VARIATION * np.median(std[rows])",
+        "_MIN_VARIATION * np.median(std)",
         "windows of small series do not vary enough beside large ones",
     ),
     Mutation(
@@ -1261,8 +1261,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "errors * np.concatenate(ratios) ** 2",
-        "errors * np.concatenate(ratios)",
+        "errors * np.concatenate(unit_ratios) ** 2",
+        "errors * np.concatenate(unit_ratios)",
         "errors of lookbacks are in units that are not squared",
     ),
     Mutation(

@@ -27,12 +27,12 @@ import numpy as np
 
 from .._blocks import evenly_spread
 from .._stacking import nonnegative_weights
-from ._analogs import OwnAnalogs
 from ._calibration import MAX_CALIBRATION_ORIGINS
 from ._candidate_attention import MIN_WEIGHT, CandidateAttention, softmax_weights
 from ._classical import Classical, LastSeason
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._origins import PANEL, Origins, Validation, combine, split_at_ends
+from ._own_analogs import OwnAnalogs
 from ._ridges import WindowRidge
 from ._season import (
     choose_lookback,

@@ -16,7 +16,12 @@ from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ._analogs import MAX_KEYS, Analogs, choose_analogs, refuse_negative
 from ._calibration import MAX_CALIBRATION_ORIGINS, Calibration
-from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, without_known
+from ._feature_effects import (
+    FeatureBasis,
+    FeatureEffects,
+    learn_effects,
+    without_future_covariates,
+)
 from ._forecaster import Forecaster
 from ._forms import to_library
 from ._origins import (
@@ -246,7 +251,7 @@ class KernelForecaster(Forecaster):
         check_is_fitted(self)
         origins, _, series_names = self._ends(X, history)
         if self.effects_ is not None:
-            origins = replace(origins, table=self.effects_.rest(origins.table))
+            origins = replace(origins, table=self.effects_.remove_from(origins.table))
         rows, found, weights = self.analogs_.heaviest(origins, k)
         time, names = self.observed_.time, self.observed_.learned_names
         ends = time.index_between(0, len(time))[self.analogs_.steps[found] - 1]
@@ -264,7 +269,7 @@ class KernelForecaster(Forecaster):
             validation = Validation.from_table(table, self._at_once, self.season_length_)
             self.effects_ = learn_effects(validation, self.season_length_)[0]
         if self.effects_ is not None:
-            table = self.effects_.rest(table)
+            table = self.effects_.remove_from(table)
         lookbacks = self._lookbacks(table)
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
         train, _ = self._split(table, lookbacks[-1])
@@ -383,7 +388,10 @@ class KernelForecaster(Forecaster):
             found = averages(origins)
         else:
             found = self.effects_.added_to(
-                lambda rest: averages(replace(rest, table=without_known(rest.table))), origins
+                lambda rest: averages(
+                    replace(rest, table=without_future_covariates(rest.table))
+                ),
+                origins,
             )
         quantiles = None if levels is None else np.moveaxis(found[:, 1:], 1, 2)
         return Forecasts(origins, found[:, 0], quantiles=quantiles)

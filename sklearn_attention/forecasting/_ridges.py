@@ -207,8 +207,8 @@ def _best_penalty(validate):
 def _products(stretches, lookback, horizon):
     """Sum X' X and X' Y over all windows in stretches of values, side by side.
 
-    The result is of shape (lookback, lookback + horizon). Columns of X are the steps of a window, those of Y the targets, both relative to the last
-    step of the window.
+    Columns of X are the steps of a window, those of Y the targets, both relative to the last
+    step of the window. The result is of shape (lookback, lookback + horizon).
     """
     size = lookback + horizon
     products = np.zeros((lookback, size))

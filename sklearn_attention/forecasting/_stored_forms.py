@@ -13,6 +13,7 @@ from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
 from ._classical import Classical, methods_of, smooth
 from ._combination import CombinedForecast
+from ._feature_effects import FeatureBasis
 from ._ridges import WindowRidge
 from ._season import SeasonalAdjustment
 from ._table import Table
@@ -215,6 +216,7 @@ BUILDERS = {
     "Classical": stored_classical,
     "WindowRidge": stored_ridge,
     "CombinedForecast": _with_new_names(CombinedForecast, of_new_series="new_series_weights"),
+    "FeatureBasis": _with_new_names(FeatureBasis, bends="hinge_features"),
     "Table": _with_new_names(Table, identity="training_index", known="future_columns"),
     "Transform": _with_new_names(Transform, least="min_positive"),
 }

@@ -14,7 +14,6 @@ from .._base import parameters, warn_user
 from .._validation import check_choice, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
-from ._analogs import OwnAnalogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
 from ._classical import Classical, LastSeason
@@ -32,6 +31,7 @@ from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
 from ._forms import to_library
 from ._origins import Forecasts, Origins, ensemble_mad
+from ._own_analogs import OwnAnalogs
 from ._panel_ridge import PanelRidge
 from ._panels import over_groups
 from ._ridges import WindowRidge
