@@ -1225,8 +1225,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_network.py",
-        "spread = x.std(dim=1, correction=0, keepdim=True)",
-        "spread = x.std(dim=1, correction=1, keepdim=True)",
+        "std = x.std(dim=1, correction=0, keepdim=True)",
+        "std = x.std(dim=1, correction=1, keepdim=True)",
         "deviation over one step less",
     ),
     Mutation(
