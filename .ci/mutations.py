@@ -889,8 +889,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forecaster.py",
-        "reach = np.where(is_training, larger, reach)",
-        "reach = np.where(is_training, learned[table.training_index], reach)",
+        "distances = np.where(is_training, larger, distances)",
+        "distances = np.where(is_training, learned[table.training_index], distances)",
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(
@@ -937,8 +937,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_kernel_forecaster.py",
-        "most = min(self.horizon_, (length - 1 - shortest) // 2)",
-        "most = min(self.horizon_, (length + 1 - shortest) // 2)",
+        "n_steps = min(self.horizon_, (length - 1 - min_lookback) // 2)",
+        "n_steps = min(self.horizon_, (length + 1 - min_lookback) // 2)",
         "a short series has no window to learn from",
     ),
     Mutation(
@@ -997,8 +997,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "copy.deepcopy(_known(part, X)).update(X)",
-        "_known(part, X).update(X)",
+        "copy.deepcopy(_known(fitted, X)).update(X)",
+        "_known(fitted, X).update(X)",
         "an update changes forecasters that were stored before",
     ),
     Mutation(
@@ -1009,8 +1009,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "if all(frame.empty for frame in frames) and (frames or part is None):",
-        "if part is None:",
+        "if all(frame.empty for frame in frames) and (frames or fitted is None):",
+        "if fitted is None:",
         "a group without rows is asked for forecasts",
     ),
     Mutation(

@@ -4,9 +4,9 @@ A panel is divided into groups of a few hundred whole series, and a forecaster i
 each group where its rows are. A hash of its id assigns a series to a group, so that groups are
 alike, and the same series are learned from together however rows are divided into partitions.
 
-In this module a part is what the fit of a group returns: its forecaster, None if the group has
-no series, or a list of messages if its series cannot be read. A task is a call that Dask makes
-later.
+In this module a fitted is what the fit of a group returns: its forecaster, None if the group
+has no series, or a list of messages if its series cannot be read. A task is a call that Dask
+makes later.
 """
 
 import copy
@@ -68,7 +68,7 @@ class Panel:
 
     Attributes
     ----------
-    parts : list of Delayed
+    groups : list of Delayed
         The forecaster of each group; None of a group without series. Of a stored panel they
         are in memory.
     divisions : tuple or None
@@ -76,22 +76,26 @@ class Panel:
         If it is None, series are assigned to groups by a hash.
     """
 
-    def __init__(self, parts, divisions):
-        self.parts, self.divisions = parts, divisions
+    def __init__(self, groups, divisions):
+        self.groups, self.divisions = groups, divisions
 
     def __getstate__(self):
         import dask
 
-        return {"parts": list(dask.compute(*self.parts)), "divisions": self.divisions}
+        return {"parts": list(dask.compute(*self.groups)), "divisions": self.divisions}
+
+    def __setstate__(self, state):
+        # The key of 0.2.0 is kept, so that its pickles can be loaded.
+        self.__init__(state["parts"], state["divisions"])
 
     def tasks(self, function, names, **arguments):
-        """Make a task ``function(part, **arguments)`` for each part.
+        """Make a task ``function(fitted, **arguments)`` for each group.
 
         Of the arguments in `names`, which are frames, each task gets the rows of its group.
         """
         import dask
 
-        calls = [{} for _ in self.parts]
+        calls = [{} for _ in self.groups]
         for name, value in arguments.items():
             values = [value] * len(calls)
             if name in names:
@@ -99,8 +103,10 @@ class Panel:
                 values = dask.persist(*_groups(name, value, len(calls), self.divisions))
             for call, value_of_group in zip(calls, values, strict=True):
                 call[name] = value_of_group
-        pairs = zip(self.parts, calls, strict=True)
-        return [_later(function, part, **call) for part, call in pairs]
+        return [
+            _later(function, fitted, **call)
+            for fitted, call in zip(self.groups, calls, strict=True)
+        ]
 
 
 def _fit(forecaster, X, y=None):
@@ -108,13 +114,13 @@ def _fit(forecaster, X, y=None):
     groups, divisions, model, sample, reference = _prepared(forecaster, X, y)
     freq = sample.observed_.time.freq
     options = reference, freq, getattr(forecaster, "log", None) == "auto"
-    parts = _persisted([_later(_fitted, model, rows, *options) for rows in groups])
+    fitted_groups = _persisted([_later(_fit_group, model, rows, *options) for rows in groups])
     for name in [name for name in vars(forecaster) if name.endswith("_")]:
         delattr(forecaster, name)
     for name in ("n_features_in_", "feature_names_in_", "horizon_", "season_length_"):
         if hasattr(sample, name):
             setattr(forecaster, name, getattr(sample, name))
-    forecaster.panel_ = Panel(parts, divisions)
+    forecaster.panel_ = Panel(fitted_groups, divisions)
     return forecaster
 
 
@@ -131,7 +137,7 @@ def _backtest(forecaster, X, y=None, **options):
 
 
 def _frame(forecaster, name, **arguments):
-    """Call a method of all parts that returns a frame; one Dask frame of all of them."""
+    """Call a method of all fitted groups, and join the frames that it returns."""
     X, names = arguments.get("X"), {"history"}
     # Steps to forecast may also be a number, a date, or an index of time.
     if np.ndim(X) and not (isinstance(X, pd.Index) and X.nlevels == 1):
@@ -141,11 +147,11 @@ def _frame(forecaster, name, **arguments):
 
 
 def _update(forecaster, name, X, y=None):
-    """Append observations to the series of each part."""
+    """Append observations to the series of each fitted."""
     _refuse_y(y)
     panel = forecaster.panel_
-    parts = _persisted(panel.tasks(_updated, ["X"], X=X))
-    forecaster.panel_ = Panel(parts, panel.divisions)
+    fitted_groups = _persisted(panel.tasks(_updated, ["X"], X=X))
+    forecaster.panel_ = Panel(fitted_groups, panel.divisions)
     return forecaster
 
 
@@ -256,8 +262,8 @@ def _groups(what, rows, n_groups, divisions):
         ) from error
 
 
-def _fitted(model, rows, reference, freq, may_change_scale):
-    """Fit a forecaster to the rows of a group; return a part.
+def _fit_group(model, rows, reference, freq, may_change_scale):
+    """Fit a forecaster to the rows of a group; return a fitted.
 
     `reference` are the rows of a good series, and `freq` is the frequency of the sample. If
     `may_change_scale`, groups without positive values, or with negative ones, have no
@@ -282,37 +288,37 @@ def _fitted(model, rows, reference, freq, may_change_scale):
     return model
 
 
-def _updated(part, X):
-    """Append observations to a copy of a part; return it, or a list of the error."""
+def _updated(fitted, X):
+    """Append observations to a copy of a fitted group; return it, or a list of the error."""
     try:
-        return part if X.empty else copy.deepcopy(_known(part, X)).update(X)
+        return fitted if X.empty else copy.deepcopy(_known(fitted, X)).update(X)
     except ValueError as error:
         return [str(error)]
 
 
-def _scored(part, X):
-    """Score a part; return the score, and the number of series with values."""
+def _scored(fitted, X):
+    """Score a fitted group; return the score, and the number of series with values."""
     has_values = X[TARGET].notna() if TARGET in X else np.ones(len(X), dtype=bool)
     n_series = X[SERIES][has_values].nunique()
-    return (_known(part, X).score(X), n_series) if n_series else (0.0, 0)
+    return (_known(fitted, X).score(X), n_series) if n_series else (0.0, 0)
 
 
-def _called(part, method, **arguments):
-    """Return the frame that a method of a part returns; None for a group without rows."""
+def _called(fitted, method, **arguments):
+    """Call a method of a fitted group that returns a frame; None for a group without rows."""
     frames = [value for value in arguments.values() if isinstance(value, pd.DataFrame)]
-    if all(frame.empty for frame in frames) and (frames or part is None):
+    if all(frame.empty for frame in frames) and (frames or fitted is None):
         return None
-    return getattr(_known(part, *frames), method)(**arguments)
+    return getattr(_known(fitted, *frames), method)(**arguments)
 
 
-def _known(part, *frames):
-    """Return a part, or raise if it is None, since then the rows are of unknown series."""
-    if part is None:
+def _known(fitted, *frames):
+    """Return a fitted group, or raise if it is None, since the rows are of unknown series."""
+    if fitted is None:
         unknown = [name for frame in frames for name in frame[SERIES].unique()]
         raise ValueError(
             f"X has the series {unknown}, whose group has none in the fit: fit anew."
         )
-    return part
+    return fitted
 
 
 def _errors_of_series(forecaster, rows, reference):
@@ -337,14 +343,15 @@ def _errors_of_series(forecaster, rows, reference):
 
 
 def _persisted(tasks):
-    """Compute parts where their data are, and keep them there; raise if some are messages."""
+    """Compute fitted groups where their data are, and raise if some of them are messages."""
     import dask
 
-    parts = dask.persist(*tasks)
+    groups = dask.persist(*tasks)
     messages = [
-        _later(lambda part: part if isinstance(part, list) else [], part) for part in parts
+        _later(lambda fitted: fitted if isinstance(fitted, list) else [], fitted)
+        for fitted in groups
     ]
-    errors = sorted({error for part in dask.compute(*messages) for error in part})
+    errors = sorted({error for group in dask.compute(*messages) for error in group})
     if errors:
         n_more = max(0, len(errors) - _MAX_DESCRIBED)
         described = errors[:_MAX_DESCRIBED] + [f"and {n_more} more"] * (n_more > 0)
@@ -352,7 +359,7 @@ def _persisted(tasks):
             f"Series cannot be read, with {len(errors)} errors. Correct or remove "
             "them:\n" + "\n".join(described)
         )
-    return list(parts)
+    return list(groups)
 
 
 def _joined(tasks):

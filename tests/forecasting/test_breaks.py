@@ -200,7 +200,7 @@ def test_analogs_follow_the_last_value_where_that_has_less_error(kind):
 def test_each_block_is_forecast_from_windows_that_share_no_steps_with_it():
     series = pd.Series(100 + np.random.default_rng(1).normal(size=80).cumsum(), MONTHS[:80])
     model = KernelForecaster(4).fit(series)
-    blocks = list(model._held_out(model.observed_))
+    blocks = list(model._calibration_splits(model.observed_))
     assert len(blocks) == 5
     for train, late in blocks:
         assert np.abs(train.n_known[:, None] - late.n_known).min() >= 4
