@@ -1141,8 +1141,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "series[is_counted], block[is_counted] == 0",
-        "series[is_counted], block[is_counted] == 4",
+        "scaled_residuals[is_counted], block[is_counted] == 0",
+        "scaled_residuals[is_counted], block[is_counted] == 4",
         "the earliest errors widen intervals, not the latest",
     ),
     Mutation(

@@ -296,14 +296,7 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
     origins = origins.take(origins.n_known >= lookbacks[-1])
     sample, horizon = shortest.sample(origins, MAX_KEYS), origins.horizon
     tests = sample.take(spread_over_phases(len(sample), _MAX_TESTS))
-    groups_of_memory = {True: pair_with_memories(tests, [(sample, 1)])}
-    has_enough = np.bincount(origins.series).max() >= MIN_OWN_WINDOWS + horizon
-    if len(analogs.scale) > 1 and has_enough:
-        memories = [
-            (shortest.sample(origins.take(origins.series == i), MAX_KEYS), MIN_OWN_WINDOWS)
-            for i in np.unique(tests.series)
-        ]
-        groups_of_memory[False] = pair_with_memories(tests, [*memories, (sample, 1)])
+    groups_of_memory = _groups_of_memory(shortest, origins, sample, tests)
     # 2. Search the bandwidth for each lookback and memory.
     steps, searches = evenly_spread(np.arange(horizon), _MAX_STEPS), isinstance(bandwidth, str)
     has_level = searches and analogs.normalize in (*SEASONAL, *STANDARD)
@@ -351,6 +344,23 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
     # square.
     best_results = [min(results, key=lambda result: result[0]) for results in results_of_ways]
     return [(fitted, error) for _, error, fitted in best_results]
+
+
+def _groups_of_memory(analogs, origins, sample, tests):
+    """Pair tests with memories, by whether these are pooled; a dict of lists of groups.
+
+    Memories that are not pooled are the windows of each series of the `origins`, if there are
+    several series and enough windows; the `sample` of all serves the other tests.
+    """
+    groups_of_memory = {True: pair_with_memories(tests, [(sample, 1)])}
+    has_enough = np.bincount(origins.series).max() >= MIN_OWN_WINDOWS + origins.horizon
+    if len(analogs.scale) > 1 and has_enough:
+        memories = [
+            (analogs.sample(origins.take(origins.series == i), MAX_KEYS), MIN_OWN_WINDOWS)
+            for i in np.unique(tests.series)
+        ]
+        groups_of_memory[False] = pair_with_memories(tests, [*memories, (sample, 1)])
+    return groups_of_memory
 
 
 def pair_with_memories(tests, memories):
@@ -444,16 +454,6 @@ def search_bandwidth(pairs, key_stds, lookback, kernel, searches=True, has_level
             residuals_of_chunks.append(targets - weights @ values)
         return np.concatenate(residuals_of_chunks)
 
-    def errors(factors_tried, with_share):
-        """Compute squared errors (n_queries,), and shares of deviations (n_steps,)."""
-        columns = residuals(*factors_tried)
-        values, deviation = columns[:, :-1], columns[:, -1:]
-        share = np.zeros(values.shape[1])
-        if with_share:
-            share = np.sum(deviation * values, axis=0) / replace_zeros(np.sum(deviation**2))
-            share = np.clip(share, 0, 1)
-        return np.mean((values - share * deviation) ** 2, axis=1), share
-
     if searches and isinstance(kernel, RadialKernel):
         factors = _wide_factors(kernel, factors, chunks_of_pairs, lookback)
     has_features = len(key_stds) > lookback
@@ -462,14 +462,28 @@ def search_bandwidth(pairs, key_stds, lookback, kernel, searches=True, has_level
     for with_share in (False, True)[: 1 + has_level]:
 
         def mean_error(factors_tried, with_share=with_share):
-            return errors(factors_tried, with_share)[0].mean()
+            return _errors_and_shares(residuals(*factors_tried), with_share)[0].mean()
 
         factor, feature_factor = min(product(factors, feature_factors), key=mean_error)
         tried = [(factor, feature_factor)]
         tried += [(factor * finer, feature_factor) for finer in finer_factors]
         best = min(tried, key=mean_error)
-        ways.append((bandwidth_of(*best), *errors(best, with_share)))
+        ways.append((bandwidth_of(*best), *_errors_and_shares(residuals(*best), with_share)))
     return ways
+
+
+def _errors_and_shares(residuals, with_share):
+    """Compute squared errors (n_queries,), and shares of deviations (n_steps,).
+
+    `residuals` (n_queries, n_steps + 1) are those of values, and in the last column those of
+    deviations. Shares are fitted by least squares, or 0.
+    """
+    values, deviation = residuals[:, :-1], residuals[:, -1:]
+    share = np.zeros(values.shape[1])
+    if with_share:
+        share = np.sum(deviation * values, axis=0) / replace_zeros(np.sum(deviation**2))
+        share = np.clip(share, 0, 1)
+    return np.mean((values - share * deviation) ** 2, axis=1), share
 
 
 def _chunks_of_pairs(pairs, key_stds, lookback):

@@ -134,14 +134,9 @@ def choose_weights(forecasts, validation, attends=False):
     attention = None
     if attends and validation.is_panel:
         attention, held_out = _fit_attention(
-            forecasts,
-            validation,
-            errors,
-            out_of_fold_log_errors,
-            held_out,
-            log_errors=log_errors,
-            panel_share=panel_share,
-        )
+            forecasts, validation, errors, out_of_fold_log_errors, held_out,
+            log_errors=log_errors, panel_share=panel_share,
+        )  # fmt: skip
     return weights[:-1], weights[-1], held_out, attention
 
 

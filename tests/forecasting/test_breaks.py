@@ -206,5 +206,5 @@ def test_each_block_is_forecast_from_windows_that_share_no_steps_with_it():
         assert np.abs(train.n_known[:, None] - late.n_known).min() >= 4
         assert len(train) + len(late) > 50
     panel = KernelForecaster(4).fit({"a": series, "b": series + 1})
-    ((train, late),) = panel._held_out(panel.observed_)
+    ((train, late),) = panel._calibration_splits(panel.observed_)
     assert train.n_known.max() + 4 <= late.n_known.min()
