@@ -151,7 +151,7 @@ class KernelForecaster(Forecaster):
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
-        Held-out ``errors``, in units of those of their series, which are the ``unit``.
+        Held-out ``scaled_residuals``; the ``unit`` of a series is the mean size of its own.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
