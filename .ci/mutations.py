@@ -817,8 +817,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "unit_of_origin[fold] = unit_outside[series[fold]]",
-        "unit_of_origin[fold] = unit[series[fold]]",
+        "out_of_fold[fold] = unit_outside[series[fold]]",
+        "out_of_fold[fold] = unit_of_origin[fold]",
         "residuals are in units that they have a part in",
     ),
     Mutation(
@@ -834,9 +834,9 @@ MUTATIONS = [
         "large series decide for all",
     ),
     Mutation(
-        "forecasting/_analogs.py",
-        "normalized(-ratio / (2 * t**2), squared, usable)",
-        "normalized(-ratio / (2 * t), squared, usable)",
+        "forecasting/_own_analogs.py",
+        "normalized(-ratio / (2 * t**2), squared, is_usable)",
+        "normalized(-ratio / (2 * t), squared, is_usable)",
         "width of a Gaussian not squared",
     ),
     Mutation(
@@ -877,13 +877,13 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "is_far = ~lacks[:, None] & (",
+        "is_far = ~lacks_pattern[:, None] & (",
         "is_far = (",
         "a history that is too short for the season has jumped",
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "return ends + _towards(jump, levels)",
+        "return ends + _jump_on_side_of(levels, jump)",
         "return ends",
         "the interval after a jump does not contain the present",
     ),
@@ -895,8 +895,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forecaster.py",
-        "reach = np.where(is_training, larger, reach)",
-        "reach = np.where(is_training, learned[table.training_index], reach)",
+        "distances = np.where(is_training, larger, distances)",
+        "distances = np.where(is_training, learned[table.training_index], distances)",
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(
@@ -919,7 +919,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_combination.py",
-        "(1 - _SHARE_IF_UNVALIDATED) * w + _SHARE_IF_UNVALIDATED * is_last_season",
+        "(1 - _UNVALIDATED_WEIGHT) * w + _UNVALIDATED_WEIGHT * is_last_season",
         "w + 0 * is_last_season",
         "thirteen months are forecast without a season",
     ),
@@ -931,7 +931,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "mean_ratio /= self._scales_of_new(origins)",
+        "mean_ratio /= self._naive_scales_if_new(origins)",
         "mean_ratio /= 1",
         "residuals of a new series are not in its unit",
     ),
@@ -943,8 +943,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_kernel_forecaster.py",
-        "most = min(self.horizon_, (length - 1 - shortest) // 2)",
-        "most = min(self.horizon_, (length + 1 - shortest) // 2)",
+        "n_steps = min(self.horizon_, (length - 1 - min_lookback) // 2)",
+        "n_steps = min(self.horizon_, (length + 1 - min_lookback) // 2)",
         "a short series has no window to learn from",
     ),
     Mutation(
@@ -955,7 +955,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "share * (1 - share) * difference**2",
+        "weight * (1 - weight) * difference**2",
         "0 * difference**2",
         "jumps after quiet windows are repeated in their units",
     ),
@@ -1003,8 +1003,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "copy.deepcopy(_known(part, X)).update(X)",
-        "_known(part, X).update(X)",
+        "copy.deepcopy(_known(fitted, X)).update(X)",
+        "_known(fitted, X).update(X)",
         "an update changes forecasters that were stored before",
     ),
     Mutation(
@@ -1015,8 +1015,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "if all(frame.empty for frame in frames) and (frames or part is None):",
-        "if part is None:",
+        "if all(frame.empty for frame in frames) and (frames or fitted is None):",
+        "if fitted is None:",
         "a group without rows is asked for forecasts",
     ),
     Mutation(
@@ -1027,20 +1027,20 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_breaks.py",
-        "return min(ratio, _MAX_RATIO)",
-        "return ratio",
+        "return min(total / (_PSEUDO_CHANGES + len(after)), _MAX_RATIO)",
+        "return total / (_PSEUDO_CHANGES + len(after))",
         "a series that moves more since a break has moved far more before",
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "lasts = (is_far & is_soon & (side == side[:, -1:])).all(axis=1)",
+        "lasts = (is_far & is_far_at_first & (side == side[:, -1:])).all(axis=1)",
         "lasts = is_far[:, -1]",
         "an outlier at the end is a jump that lasts",
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "scales = scales[is_wide] if is_wide.any() else scales[-1:]",
-        "scales = scales[:]",
+        "return factors[is_wide] if is_wide.any() else factors[-1:]",
+        "return factors",
         "a forecast is what followed a single window",
     ),
     Mutation(
@@ -1147,8 +1147,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "series[rows], block[rows] == 0)",
-        "series[rows], block[rows] == 4)",
+        "scaled_residuals[is_counted], block[is_counted] == 0",
+        "scaled_residuals[is_counted], block[is_counted] == 4",
         "the earliest errors widen intervals, not the latest",
     ),
     Mutation(
@@ -1207,8 +1207,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "_MIN_UNIT * unit[series]",
-        "0 * unit[series]",
+        "_MIN_UNIT * unit_of_origin)",
+        "0 * unit_of_origin)",
         "a jump counts twice in intervals",
     ),
     Mutation(
@@ -1231,8 +1231,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_network.py",
-        "spread = x.std(dim=1, correction=0, keepdim=True)",
-        "spread = x.std(dim=1, correction=1, keepdim=True)",
+        "std = x.std(dim=1, correction=0, keepdim=True)",
+        "std = x.std(dim=1, correction=1, keepdim=True)",
         "deviation over one step less",
     ),
     Mutation(
@@ -1249,8 +1249,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "_LEAST_VARIATION * np.median(deviation[rows])",
-        "_LEAST_VARIATION * np.median(deviation)",
+        "_MIN_VARIATION * np.median(std[rows])",
+        "_MIN_VARIATION * np.median(std)",
         "windows of small series do not vary enough beside large ones",
     ),
     Mutation(
@@ -1267,8 +1267,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "errors * np.concatenate(ratios) ** 2",
-        "errors * np.concatenate(ratios)",
+        "errors * np.concatenate(unit_ratios) ** 2",
+        "errors * np.concatenate(unit_ratios)",
         "errors of lookbacks are in units that are not squared",
     ),
     Mutation(

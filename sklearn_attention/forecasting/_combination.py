@@ -1,18 +1,38 @@
-"""Weights of candidate forecasts, from their errors at validation origins."""
+"""Ensemble weights of candidate forecasts, from their out-of-fold errors.
+
+A candidate is a method, such as exponential smoothing, that makes one or more forecasts, each
+with a name. Its out-of-fold forecast at a validation origin has not learned from the block of
+that origin (see `Validation`). In this module,
+
+- the error of a forecast at an origin is the root mean square of its residuals over the
+  horizon, or the mean square for intermittent series, such as rare sales;
+- relative errors are ratios to the error of the best candidate of the series. Their logarithms
+  are averaged over the series of a panel, since the errors of a single series are few, and
+  mixed: log error = (1 - s) (that of the series) + s (that of the panel), with the panel share
+  s;
+- ensemble weights (n_series, n_names) are a softmax of the negative relative errors, and rows
+  sum to 1. For a single series they are averaged with stacked weights, which minimise the error
+  of the weighted mean;
+- trees and a transformer learn the effects of features themselves. Each is mixed with the
+  ensemble of the candidates before, with the mixing weight of least error.
+
+The steps are `new_candidates`, `fit_combined`, which calls `choose_weights`, and
+`add_candidate`.
+"""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .._blocks import evenly_spread
 from .._stacking import nonnegative_weights
-from ._analogs import OwnAnalogs
 from ._calibration import MAX_CALIBRATION_ORIGINS
 from ._candidate_attention import MIN_WEIGHT, CandidateAttention, softmax_weights
 from ._classical import Classical, LastSeason
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._origins import PANEL, Origins, Validation, combine, split_at_ends
+from ._own_analogs import OwnAnalogs
 from ._ridges import WindowRidge
 from ._season import (
     choose_lookback,
@@ -25,20 +45,21 @@ from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import window_regressors
 
-# In the errors of one of many series those of all series have a share, which depends on whether
-# the series are long. On twenty sets errors are 0.996 of those with shares by other blocks.
+# The panel share is 0.75 for short series and 0.5 for long ones, and 0 for a single series. On
+# twenty sets errors are 0.996 of those with shares chosen on other blocks.
 _PANEL_SHARE_IF_SHORT, _PANEL_SHARE_IF_LONG = 0.75, 0.5
 # For a single series, origins within a horizon of whole years before its end count 11 times.
 # On fourteen series errors are 0.99 of those without, on fifteen others 0.997.
-_WEIGHT_OF_NEAR = 11
+_COUNT_NEAR_YEARS = 11
 # Lookbacks in seasons, or in steps without a season, and the shortest and longest in steps.
 # They have to fit into half of a series.
-_SEASONS, _STEPS, _MIN_STEPS, _MAX_STEPS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 4, 1100
+_LOOKBACK_SEASONS, _LOOKBACK_STEPS = (1, 3, 7, 14, 21, 30), (8, 24, 56)
+_MIN_LOOKBACK, _MAX_LOOKBACK = 4, 1100
 # For series shorter than four seasons the last season is a candidate, if it is short. It cannot
 # be validated if no origin has a season before it, and hardly if a series has one and a half
-# seasons. Then it gets three quarters of the weight: on series of M3 and NN3 that are cut to 13
-# to 17 months errors are 0.73 to 0.95 of those without it, on simulated ones of 5 quarters 0.6.
-_FEW_SEASONS, _FEWEST_SEASONS, _SHARE_IF_UNVALIDATED = 4, 1.5, 0.75
+# seasons. Then it gets 0.75 of the weight: on series of M3 and NN3 that are cut to 13 to 17
+# months errors are 0.73 to 0.95 of those without it, on simulated ones of 5 quarters 0.6.
+_MAX_SEASONS_IF_SHORT, _MIN_VALIDATED_SEASONS, _UNVALIDATED_WEIGHT = 4, 1.5, 0.75
 # Origins near whole years count more if a year has 30 steps and a series 20 horizons.
 _MIN_STEPS_OF_YEAR, _MIN_HORIZONS = 30, 20
 # Fraction of the error that trees or a transformer have to save, since they do better on steps
@@ -46,54 +67,50 @@ _MIN_STEPS_OF_YEAR, _MIN_HORIZONS = 30, 20
 # save it, too; a transformer that was trained briefly saves several times less than later.
 _MIN_SAVED, _MIN_SAVED_BRIEFLY = 0.02, 1e-3
 CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer")
-# These learn effects of features themselves, and come after the others.
-_WITH_FEATURES = (Trees, TransformerCandidate)
+# These classes learn effects of features themselves, and come after the others.
+_LEARN_FEATURES = (Trees, TransformerCandidate)
 
 
 def choose_weights(forecasts, validation, attends=False):
-    """Choose weights of candidates by their errors at validation origins.
+    """Choose ensemble weights by the errors of candidates at validation origins.
 
     Parameters
     ----------
-    forecasts : ndarray of shape (n_validation, n_candidates, horizon)
-        Held-out forecasts, NaN where a candidate has none.
+    forecasts : ndarray of shape (n_validation, n_names, horizon)
+        Out-of-fold forecasts, NaN where a candidate has none.
     validation : Validation
     attends : bool, default=False
         Whether weights in a panel may depend on the states of series.
 
     Returns
     -------
-    weights : ndarray of shape (n_series, n_candidates)
-    new_series_weights : ndarray of shape (n_candidates,)
+    weights : ndarray of shape (n_series, n_names)
+    new_series_weights : ndarray of shape (n_names,)
+        Weights for a series that is not in training.
     held_out : ndarray of shape (n_validation, horizon)
-        Combined forecasts, by weights chosen without the block of each origin, and attention
-        without origins within a horizon.
+        Weighted means by weights that are out-of-fold, too; the attention leaves out origins
+        within a horizon.
     attention : CandidateAttention or None
-        What adapts the weights to the state of a series; None if it does not help.
+        Adapts the weights to the state of a series; None if it does not help.
     """
     tests, n_series = validation.tests, len(validation.scale)
-    series, targets = tests.series, tests.targets()
-    # Errors are root mean squares of each origin. A mean of squares over origins would let a
-    # few hard stretches, such as a cold winter or a holiday, choose the weights for all others.
-    # But for series that mostly are at their minimum, such as 0, this median has the smallest
-    # mean of roots, and the mean has the smallest mean of squares.
-    n_observed = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.nansum((forecasts - targets[:, None]) ** 2, axis=2) / n_observed
-    is_squared = validation.is_intermittent
-    errors[~is_squared[series]] **= 0.5
-    errors[np.isnan(forecasts).any(axis=2)] = np.nan
+    series, targets, is_squared = tests.series, tests.targets(), validation.is_intermittent
+    errors = _errors_at_origins(forecasts, targets, is_squared, series)
     panel_share = _PANEL_SHARE_IF_LONG if validation.are_long else _PANEL_SHARE_IF_SHORT
     counts = np.ones(len(series))
     if n_series == 1:
-        panel_share, counts[near_whole_years(tests)] = 0.0, _WEIGHT_OF_NEAR
+        panel_share, counts[near_whole_years(tests)] = 0.0, _COUNT_NEAR_YEARS
 
     def weights_by(rows):
-        """Weights (n_series + 1, n_candidates), and the errors that they are made of."""
+        """Choose weights by validation origins in some rows; the last row is for new series.
+
+        Returns weights and the logarithms of relative errors, both (n_series + 1, n_names).
+        """
         log_errors, panel_log_errors = relative_errors(
             errors[rows], series[rows], is_squared, counts[rows]
         )
-        of_new_series = np.full((1, len(panel_log_errors)), np.nan)
-        log_errors = np.concatenate([log_errors, of_new_series])
+        new_series_errors = np.full((1, len(panel_log_errors)), np.nan)
+        log_errors = np.concatenate([log_errors, new_series_errors])
         weights = softmax_weights(log_errors, panel_log_errors, panel_share)
         if n_series == 1 and not is_squared[0] and len(errors[rows]):
             residuals = forecasts[rows] - targets[rows, None]
@@ -102,50 +119,95 @@ def choose_weights(forecasts, validation, attends=False):
             weights = (weights + stacked_weights(weights[0], residuals, counts[rows])) / 2
         return weights, log_errors
 
+    # 1. Combine the forecasts of each block by weights chosen on the other blocks.
     held_out, naive = np.empty_like(targets), tests.past(1)
-    held_out_log_errors = np.empty_like(errors)
+    out_of_fold_log_errors = np.empty_like(errors)
     for rows, other_rows in validation.folds():
         weights, log_errors = weights_by(other_rows)
         held_out[rows] = combine(forecasts[rows], weights[series[rows]], naive[rows])
-        held_out_log_errors[rows] = log_errors[series[rows]]
+        out_of_fold_log_errors[rows] = log_errors[series[rows]]
+    # 2. Choose the weights of later forecasts on all blocks.
     weights, log_errors = weights_by(slice(None))
     weights[weights < MIN_WEIGHT] = 0.0
     weights /= weights.sum(axis=1, keepdims=True)
+    # 3. Adapt both to the states of series, if that helps.
     attention = None
     if attends and validation.is_panel:
         attention, held_out = _fit_attention(
-            forecasts, validation, errors, held_out_log_errors, held_out,
-            log_errors=log_errors, is_excluded=is_squared, panel_share=panel_share,
+            forecasts, validation, errors, out_of_fold_log_errors, held_out,
+            log_errors=log_errors, panel_share=panel_share,
         )  # fmt: skip
     return weights[:-1], weights[-1], held_out, attention
 
 
-def _fit_attention(forecasts, validation, errors, held_out_log_errors, held_out, **fields):
-    """Fit attention over errors at validation origins; return it, and combinations with it.
+def _errors_at_origins(forecasts, targets, is_squared, series):
+    """Compute the error of each forecast over the horizon; (n_origins, n_names).
 
-    If it does not help, None and `held_out`. `errors` and `held_out_log_errors` are
-    (n_validation, n_candidates), the latter without the block of each origin.
+    It is the root mean square of the residuals, or the mean square in the series (n_series,)
+    where `is_squared`, and NaN if a candidate has no forecast.
     """
-    tests = validation.tests
+    # If errors at several origins were averaged as squares, a few hard stretches, such as a
+    # cold winter or a holiday, would choose the weights for all others. But if a series mostly
+    # is at its minimum, such as 0, forecasts of this minimum, its median, have the smallest
+    # mean of roots, and forecasts of the mean have the smallest mean of squares.
+    n_observed = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
+    errors = np.nansum((forecasts - targets[:, None]) ** 2, axis=2) / n_observed
+    errors[~is_squared[series]] **= 0.5
+    errors[np.isnan(forecasts).any(axis=2)] = np.nan
+    return errors
+
+
+def _fit_attention(
+    forecasts, validation, errors, out_of_fold_log_errors, held_out, *, log_errors, panel_share
+):
+    """Fit attention over the errors of candidates at validation origins, if it helps.
+
+    Parameters
+    ----------
+    forecasts : ndarray of shape (n_validation, n_names, horizon)
+    validation : Validation
+    errors : ndarray of shape (n_validation, n_names)
+    out_of_fold_log_errors : ndarray of shape (n_validation, n_names)
+        Logarithms of the relative errors of the series in the other blocks.
+    held_out : ndarray of shape (n_validation, horizon)
+        Weighted means without attention.
+    log_errors : ndarray of shape (n_series + 1, n_names)
+    panel_share : float
+
+    Returns
+    -------
+    attention : CandidateAttention or None
+    held_out : ndarray of shape (n_validation, horizon)
+        Weighted means with attention, unless it is None. Intermittent series have none.
+    """
+    tests, is_excluded = validation.tests, validation.is_intermittent
     series, n_known = tests.series, np.sum(~np.isnan(errors), axis=1)
-    size = np.nansum(errors, axis=1) / np.maximum(n_known, 1)
-    unit = np.bincount(series, size) / np.maximum(np.bincount(series), 1)
-    rows = np.flatnonzero(~fields["is_excluded"][series] & (unit[series] > 0))
+    mean_error = np.nansum(errors, axis=1) / np.maximum(n_known, 1)
+    unit = np.bincount(series, mean_error) / np.maximum(np.bincount(series), 1)
+    rows = np.flatnonzero(~is_excluded[series] & (unit[series] > 0))
     if len(rows) == 0:
         return None, held_out
     origins, forecasts, unit = tests.take(rows), forecasts[rows], unit[series[rows]]
-    targets, naive, log_errors = origins.targets(), origins.past(1), held_out_log_errors[rows]
+    targets, naive = origins.targets(), origins.past(1)
+    out_of_fold_log_errors = out_of_fold_log_errors[rows]
 
-    def combined(tests, expected):
-        weights = softmax_weights(log_errors[tests], expected, fields["panel_share"])
-        return combine(forecasts[tests], weights, naive[tests])
+    def combined(rows, expected):
+        """Combine forecasts by the log errors that attention expects; (n_rows, horizon)."""
+        weights = softmax_weights(out_of_fold_log_errors[rows], expected, panel_share)
+        return combine(forecasts[rows], weights, naive[rows])
 
-    def error_of(tests, expected):
-        residuals = combined(tests, expected) - targets[tests]
-        return np.sqrt(np.nanmean(residuals**2, axis=1)) / unit[tests]
+    def error_of(rows, expected):
+        residuals = combined(rows, expected) - targets[rows]
+        return np.sqrt(np.nanmean(residuals**2, axis=1)) / unit[rows]
 
     attention = CandidateAttention.fit(
-        origins, forecasts, errors[rows] / unit[:, None], error_of, **fields
+        origins,
+        forecasts,
+        errors[rows] / unit[:, None],
+        error_of,
+        log_errors=log_errors,
+        is_excluded=is_excluded,
+        panel_share=panel_share,
     )
     if attention is not None:
         expected = attention.expected(origins, forecasts, leave_out=True)
@@ -157,7 +219,8 @@ def _fit_attention(forecasts, validation, errors, held_out_log_errors, held_out,
 def near_whole_years(origins):
     """Return True for origins within a horizon of whole years before the end; (n_origins,).
 
-    False for all if a year has few steps, as of months or quarters, or a series few horizons.
+    The result is False for all origins of a series with few horizons, and everywhere if a year
+    has few steps, such as months or quarters.
     """
     year, lengths = steps_in_a_year(origins.table.time), origins.table.lengths[origins.series]
     if not _MIN_STEPS_OF_YEAR <= year < np.inf:
@@ -168,18 +231,33 @@ def near_whole_years(origins):
 
 
 def stacked_weights(weights, residuals, counts):
-    """Move weights (n_candidates,) towards those with the least error of the combination.
+    """Move weights towards those with the least error of the weighted mean.
 
-    `residuals` (n_origins, n_candidates, horizon) are NaN where a forecast or the truth is
-    unknown; `counts` (n_origins,) says how often an origin counts.
+    Exponentiated gradients (Kivinen and Warmuth 1997, Information and Computation 132, 1-63)
+    minimise the sum over origins of the root sums of squares r' w, for residuals r and weights
+    w.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_names,)
+        Weights to start from.
+    residuals : ndarray of shape (n_origins, n_names, horizon)
+        NaN where a forecast or the truth is unknown.
+    counts : ndarray of shape (n_origins,)
+        How often each origin counts.
+
+    Returns
+    -------
+    best : ndarray of shape (n_names,)
+        Non-negative weights that sum to 1, the best of 30 steps.
     """
-    # Exponentiated gradients (Kivinen and Warmuth 1997) on the root mean squares of origins.
-    # Slopes are relative to the error. A step is at most 1, as towards a candidate without any
-    # error, and becomes half as long after one that went too far.
+    # 1. Candidates without a forecast get the mean residual of the others.
     is_known = ~np.isnan(residuals)
     mean = np.where(is_known, residuals, 0.0).sum(axis=1, keepdims=True)
     mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)
     residuals = np.where(is_known, residuals, mean)
+    # 2. Go down the gradient, relative to the error. A step is at most 1, the slope towards a
+    # candidate without any error, and becomes half as long after one that went too far.
     products = residuals @ residuals.transpose(0, 2, 1)
     best, min_error, slope, rate = weights, np.inf, 0.0, 1.0
     for _ in range(30):
@@ -197,11 +275,11 @@ def stacked_weights(weights, residuals, counts):
 
 
 def relative_errors(errors, series, is_squared, counts=1.0):
-    """Compare errors of candidates with those of the best one, by series and for all.
+    """Compare the errors of candidates with those of the best one, by series and in the panel.
 
     Parameters
     ----------
-    errors : ndarray of shape (n_origins, n_candidates)
+    errors : ndarray of shape (n_origins, n_names)
         NaN where a candidate has no forecast.
     series : ndarray of int of shape (n_origins,)
     is_squared : ndarray of bool of shape (n_series,)
@@ -211,54 +289,75 @@ def relative_errors(errors, series, is_squared, counts=1.0):
 
     Returns
     -------
-    log_errors : ndarray of shape (n_series, n_candidates)
-        Logarithms of the ratios of errors; NaN where a candidate was not validated.
-    panel_log_errors : ndarray of shape (n_candidates,)
-        Their means over series.
+    log_errors : ndarray of shape (n_series, n_names)
+        Logarithms of error / error of the best candidate; NaN where a candidate was not
+        validated.
+    panel_log_errors : ndarray of shape (n_names,)
+        Means of `log_errors` over series.
     """
     counts = np.broadcast_to(counts, series.shape)[:, None]
     has_error = ~np.isnan(errors)
 
-    def totals(cells):
-        by_series = np.zeros((len(is_squared), errors.shape[1]))
-        np.add.at(by_series, series, counts * np.where(has_error, cells, 0.0))
-        return by_series
+    def sum_by_series(cells):
+        """Sum cells (n_origins, n_names) of candidates with an error; (n_series, n_names)."""
+        total = np.zeros((len(is_squared), errors.shape[1]))
+        np.add.at(total, series, counts * np.where(has_error, cells, 0.0))
+        return total
 
-    total, count = totals(errors), totals(1.0)
+    # 1. Average errors over origins. A candidate that lacks forecasts at some origins is not
+    # divided by its count, since the others may be harder, but by the share of the error there
+    # of the candidates that have forecasts at all origins.
+    total, count = sum_by_series(errors), sum_by_series(1.0)
     is_validated, max_count = count > 0, count.max(axis=1, keepdims=True)
-    # A candidate that lacks forecasts at some origins is compared, at those where it has them,
-    # with the candidates that have forecasts at all origins.
     is_complete = (count == max_count)[series]
-    reference = totals(np.where(is_complete, errors, 0.0).sum(axis=1, keepdims=True))
+    complete_errors = np.where(is_complete, errors, 0.0).sum(axis=1, keepdims=True)
+    reference = sum_by_series(complete_errors)
     share = reference / np.maximum(reference.max(axis=1, keepdims=True), 1e-300)
     mean = total / np.maximum(np.where(reference > 0, share * max_count, count), 1e-300)
-    # Smaller differences are rounding errors.
+    # 2. Divide by the error of the best candidate. Differences below 1e-9 of the mean error are
+    # rounding errors, and made negligible by adding it.
     n_validated = np.maximum(is_validated.sum(axis=1, keepdims=True), 1)
     mean += 1e-9 * mean.sum(axis=1, keepdims=True) / n_validated + 1e-300
     best = np.where(is_validated, mean, np.inf).min(axis=1, keepdims=True)
     log_errors = np.log(mean) - np.log(np.minimum(best, 1e300))
     log_errors = np.where(is_validated, log_errors, 0.0)
-    # Where nothing happened, a candidate may be perfect by chance. With limits from 0.7 to 4
-    # errors are within 0.2 %.
+    # If nothing happened at the validation origins of an intermittent series, a candidate may
+    # be perfect by chance. With limits from 0.7 to 4 errors are within 0.2 %.
     log_errors[is_squared] = np.minimum(log_errors[is_squared] / 2, 2.3)
+    # 3. Average over the series where a candidate was validated. If there is none, its error is
+    # so large that it gets no weight.
     panel_log_errors = log_errors.sum(axis=0) / np.maximum(is_validated.sum(axis=0), 1)
-    panel_log_errors[~is_validated.any(axis=0)] = 1e9  # as bad as can be
+    panel_log_errors[~is_validated.any(axis=0)] = 1e9
     return np.where(is_validated, log_errors, np.nan), panel_log_errors
 
 
 @dataclass(frozen=True, eq=False)
 class CombinedForecast:
-    """Fitted candidates with their weights."""
+    """Fitted candidates with their ensemble weights.
+
+    Attributes
+    ----------
+    candidates : list
+        Fitted candidates, those that learn the effects of features themselves last.
+    effects : FeatureEffects or None
+        Effects that are subtracted from series before the other candidates forecast.
+    weights : ndarray of shape (n_series, n_names)
+        Weights for each training series; rows sum to 1.
+    new_series_weights : ndarray of shape (n_names,)
+        Weights for other series.
+    attention : CandidateAttention or None
+        Adapts weights to the states of series.
+    """
 
     candidates: list
-    effects: FeatureEffects | None  # of features, for candidates that do not use these
-    weights: np.ndarray  # (n_series, n_names) of the training series; rows sum to 1
-    of_new_series: np.ndarray  # (n_names,)
-    attention: CandidateAttention | None = None  # adapts weights to the states of series
+    effects: FeatureEffects | None
+    weights: np.ndarray
+    new_series_weights: np.ndarray
+    attention: CandidateAttention | None = None
 
     @classmethod
-    def of(cls, transformer):
-        """Make a forecast of a transformer without other candidates."""
+    def from_transformer(cls, transformer):
+        """Make a combination of a transformer without other candidates."""
         n_series = len(transformer.scaling.unit)
         return cls([transformer], None, np.ones((n_series, 1)), np.ones(1))
 
@@ -269,62 +368,85 @@ class CombinedForecast:
 
     @property
     def transformer(self):
-        """The transformer if it is a candidate, which then is the last; otherwise None."""
+        """The last candidate if it is a transformer; otherwise None."""
         last = self.candidates[-1]
         return last if isinstance(last, TransformerCandidate) else None
 
-    def on(self, device):
-        """Return the same with a transformer, if there is one, that computes on a device."""
+    def on_device(self, device):
+        """Return the combination with its transformer, if it has one, on a device."""
         if self.transformer is None:
             return self
-        last = replace(self.transformer, device=device)
-        return replace(self, candidates=[*self.candidates[:-1], last])
+        moved = replace(self.transformer, device=device)
+        return replace(self, candidates=[*self.candidates[:-1], moved])
 
-    def share_of(self, kind):
-        """Compute the mean weight over series of all candidates of a class."""
+    def mean_weight_of(self, kind):
+        """Compute the total weight of all candidates of a class, averaged over series."""
         is_kind = [isinstance(c, kind) for c in self.candidates for _ in c.names]
         return float(self.weights[:, is_kind].sum(axis=1).mean())
 
-    def without_forecast(self, origins):
-        """Name the candidates of classes that have no forecast at any origin."""
+    def names_without_forecast(self, origins):
+        """List names of candidates whose class has no forecast at any of the origins."""
         has_forecast = ~np.isnan(self.each(origins)).all(axis=(0, 2))
         classes = [type(candidate) for candidate in self.candidates for _ in candidate.names]
-        able = {kind for kind, has in zip(classes, has_forecast, strict=True) if has}
-        return [n for n, kind in zip(self.names, classes, strict=True) if kind not in able]
+        forecasting = {kind for kind, has in zip(classes, has_forecast, strict=True) if has}
+        return [
+            name
+            for name, kind in zip(self.names, classes, strict=True)
+            if kind not in forecasting
+        ]
 
     def weights_at(self, origins):
-        """Return weights of the candidates at origins; (n_origins, n_names)."""
-        training_index = origins.training_index
-        return np.where(
-            (training_index >= 0)[:, None], self.weights[training_index], self.of_new_series
-        )
+        """Return ensemble weights at origins, without attention; (n_origins, n_names)."""
+        is_training = (origins.training_index >= 0)[:, None]
+        weights = self.weights[origins.training_index]
+        return np.where(is_training, weights, self.new_series_weights)
 
-    def each(self, origins, is_wanted=None):
-        """Compute forecasts of the candidates, (n_origins, n_names, horizon).
+    def each(self, origins, is_needed=None):
+        """Compute the forecasts of all candidates; (n_origins, n_names, horizon).
 
-        They are NaN where a candidate has none. Only candidates with a name that `is_wanted`
-        (n_names,) are computed.
+        They are NaN where a candidate has none. With `is_needed` (n_names,) only candidates
+        with a name that is needed are computed, and the others are NaN.
         """
-        if is_wanted is None:
-            is_wanted = np.ones(len(self.names), dtype=bool)
+        if is_needed is None:
+            is_needed = np.ones(len(self.names), dtype=bool)
         if self.effects is None:
-            return _side_by_side(self.candidates, origins, is_wanted)
-        n_plain = sum(not isinstance(c, _WITH_FEATURES) for c in self.candidates)
-        end = sum(len(candidate.names) for candidate in self.candidates[:n_plain])
+            return _forecasts_of(self.candidates, origins, is_needed)
+        # Effects of features are subtracted from series for the first candidates, and added to
+        # their forecasts.
+        n_plain = sum(not isinstance(c, _LEARN_FEATURES) for c in self.candidates)
+        plain_candidates = self.candidates[:n_plain]
+        n_plain_names = sum(len(candidate.names) for candidate in plain_candidates)
         plain = self.effects.added_to(
-            lambda left_over: _side_by_side(
-                self.candidates[:n_plain], left_over, is_wanted[:end]
+            lambda adjusted_origins: _forecasts_of(
+                plain_candidates, adjusted_origins, is_needed[:n_plain_names]
             ),
             origins,
         )
-        with_features = _side_by_side(self.candidates[n_plain:], origins, is_wanted[end:])
+        with_features = _forecasts_of(
+            self.candidates[n_plain:], origins, is_needed[n_plain_names:]
+        )
         return np.append(plain, with_features, axis=1)
 
 
 def new_candidates(kinds, table, horizon, seasons, lookback):
-    """Make candidates to be fitted, of the names and regressors in `kinds`; may be none.
+    """Make the candidates that are to be fitted together, in an order of their own.
 
-    Windows are measured in the first of the `seasons`, unless `lookback` is a number.
+    Parameters
+    ----------
+    kinds : list of str and regressors
+        Those of CANDIDATES that need no features, and regressors of scikit-learn. Other names
+        are ignored.
+    table : Table
+    horizon : int
+    seasons : list of float
+        Seasons in steps. The first is the usual one, and the unit of lengths of windows.
+    lookback : int or None
+        Number of steps in a window; None for several lengths.
+
+    Returns
+    -------
+    candidates : list
+        Candidates that can be fitted to series of this length, perhaps none.
     """
     lengths, candidates = window_lengths(table, horizon, seasons[0], lookback), []
     if "classical" in kinds:
@@ -333,11 +455,11 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
         candidates.append(Classical(seasons[0]))
         if len(table) < PANEL:
             candidates += [
-                Classical(season, further=True, blocks=False) for season in seasons[1:]
+                Classical(season, named_by_season=True, blocks=False) for season in seasons[1:]
             ]
         season = round(seasons[0]) if seasons[0] > 1 else season_of_frequency(table.time.offset)
         season = short_season(season or 1)
-        are_short = np.median(table.lengths) < _FEW_SEASONS * season
+        are_short = np.median(table.lengths) < _MAX_SEASONS_IF_SHORT * season
         if are_short and 1 < season <= table.lengths.max():
             candidates.append(LastSeason(season))
     if "ridge" in kinds:
@@ -352,16 +474,22 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
 
 
 def window_lengths(table, horizon, season, lookback=None):
-    """Choose lengths of windows, ascending: a given `lookback`, or several by the season."""
+    """Choose lengths of windows in steps, ascending: the `lookback`, or several by the season.
+
+    The list is empty if no length fits into half of a series, the one at the upper quartile of
+    lengths.
+    """
     if lookback is not None:
         return [lookback]
-    longest = 0.5 * (np.quantile(table.lengths, 0.75) - horizon)
-    lengths = [round(count * season) for count in _SEASONS] if season > 1 else _STEPS
-    return [length for length in lengths if _MIN_STEPS <= length <= min(longest, _MAX_STEPS)]
+    max_length = min(0.5 * (np.quantile(table.lengths, 0.75) - horizon), _MAX_LOOKBACK)
+    lengths = _LOOKBACK_STEPS
+    if season > 1:
+        lengths = [round(n_seasons * season) for n_seasons in _LOOKBACK_SEASONS]
+    return [length for length in lengths if _MIN_LOOKBACK <= length <= max_length]
 
 
 def quick_candidates(candidates):
-    """Select the candidates that choose between logarithms and plain values.
+    """Select the candidates whose errors choose between logarithms and plain values.
 
     These are the classical ones and the analogs of middle length. On 25 sets errors are 0.997
     of those with all analogs, in 0.91 of the seconds.
@@ -373,13 +501,25 @@ def quick_candidates(candidates):
 
 
 class Combination(NamedTuple):
-    """Fitted candidates with all that is known of them at validation origins."""
+    """Fitted candidates, and their forecasts at validation origins.
+
+    Attributes
+    ----------
+    combined : CombinedForecast
+    validation : Validation
+    candidate_forecasts : ndarray of shape (n_validation, n_names, horizon)
+        Out-of-fold forecasts of all candidates.
+    held_out : ndarray of shape (n_validation, horizon)
+        Their means with weights that are out-of-fold, too.
+    effects : (FeatureEffects or None, list of FeatureEffects)
+        Results of `learn_effects`; (None, []) if there are no effects.
+    """
 
     combined: CombinedForecast
     validation: Validation
-    every: np.ndarray  # (n_validation, n_names, horizon), held-out forecasts of each candidate
-    held_out: np.ndarray  # (n_validation, horizon), combined by weights of other blocks
-    effects: Any  # the results of `learn_effects`, (None, []) without
+    candidate_forecasts: np.ndarray
+    held_out: np.ndarray
+    effects: tuple
 
 
 def fit_combined(
@@ -390,142 +530,182 @@ def fit_combined(
     *,
     effect_season=None,
     share=None,
-    begun=None,
+    earlier=None,
     attends=True,
 ):
-    """Fit candidates and choose their weights; a Combination.
+    """Fit candidates and choose their ensemble weights; return a Combination.
 
     Parameters
     ----------
     table : Table
     horizon : int
     candidates : list
-        To be fitted.
+        Candidates to be fitted.
     lookback : int
         Steps of the longest window, that there should be before each validation origin.
     effect_season : float, default=None
-        If given, effects of features are learned from differences over so many steps.
+        Number of steps over whose differences effects of features are learned; None if no
+        effects are learned.
     share : float, default=None
-        Share of long series that is validated; None for the usual one.
-    begun : Combination, default=None
-        Of other candidates for the same table, which then come first.
+        Share of long series that is validated; None for the default of `Validation`.
+    earlier : Combination, default=None
+        Fit of other candidates to the same table. They come first, and are not fitted again.
     attends : bool, default=True
         Whether weights in a panel may depend on the states of series.
     """
+    # 1. Fit the candidates, to series without the effects of features if there are any.
     options = {} if share is None else {"share": share}
     validation = Validation.from_table(table, horizon, lookback, **options)
-    if begun is not None:
-        effects = begun.effects
-    else:
-        effects = (
-            (None, []) if effect_season is None else learn_effects(validation, effect_season)
-        )
+    effects = None, []
+    if earlier is not None:
+        effects = earlier.effects
+    elif effect_season is not None:
+        effects = learn_effects(validation, effect_season)
     if effects[0] is None:
-        candidates, every = fit_each(candidates, validation)
+        candidates, forecasts = fit_each(candidates, validation)
     else:
-        candidates, every = fit_without_effects(candidates, validation, *effects)
-    if begun is not None:
-        candidates = [*begun.combined.candidates, *candidates]
-        every = np.append(begun.every, every, axis=1)
-    *weights, held_out, attention = choose_weights(every, validation, attends)
+        candidates, forecasts = fit_without_effects(candidates, validation, *effects)
+    if earlier is not None:
+        candidates = [*earlier.combined.candidates, *candidates]
+        forecasts = np.append(earlier.candidate_forecasts, forecasts, axis=1)
+    # 2. Choose weights by out-of-fold errors. If these cannot judge the last season, it gets a
+    # fixed weight.
+    *weights, held_out, attention = choose_weights(forecasts, validation, attends)
     names = np.array([name for candidate in candidates for name in candidate.names])
     is_last_season = names == "last season"
     longest = validation.origins.table.lengths.max()
     seasons = [c.season for c in candidates if isinstance(c, LastSeason)]
-    is_unvalidated = np.isnan(every[:, is_last_season]).all()
-    if seasons and (is_unvalidated or longest <= _FEWEST_SEASONS * seasons[0]):
+    is_unvalidated = np.isnan(forecasts[:, is_last_season]).all()
+    if seasons and (is_unvalidated or longest <= _MIN_VALIDATED_SEASONS * seasons[0]):
         weights = [
-            (1 - _SHARE_IF_UNVALIDATED) * w + _SHARE_IF_UNVALIDATED * is_last_season
+            (1 - _UNVALIDATED_WEIGHT) * w + _UNVALIDATED_WEIGHT * is_last_season
             for w in weights
         ]
     combined = CombinedForecast(candidates, effects[0], *weights, attention)
-    return Combination(combined, validation, every, held_out, effects)
+    return Combination(combined, validation, forecasts, held_out, effects)
 
 
-def add_candidate(fitted, candidate, unable):
-    """Add a candidate that learns effects of features itself, if it saves enough error.
+def add_candidate(fitted, candidate, unfitted_kinds):
+    """Mix a candidate that learns effects of features itself into a Combination.
 
-    `fitted` is a Combination. If the candidate has nothing to learn from, its name is appended
-    to `unable`.
+    Parameters
+    ----------
+    fitted : Combination
+    candidate : Trees or TransformerCandidate
+    unfitted_kinds : list
+        The name of the candidate is appended if it has nothing to learn from.
+
+    Returns
+    -------
+    fitted : Combination
+        The same as before if the candidate saves less than 2 % of the error.
     """
-    combined, validation, every, held_out = fitted[:4]
+    combined, validation, held_out = fitted.combined, fitted.validation, fitted.held_out
+    # 1. Fit the candidate, unless a cheap trial shows that it does not help.
     is_transformer = isinstance(candidate, TransformerCandidate)
-    candidate, trial = candidate.tried_on(validation)
-    min_saved = _MIN_SAVED_BRIEFLY if is_transformer else _MIN_SAVED
-    if trial is not None and best_share(validation, held_out, trial[:, 0])[1] < min_saved:
-        return fitted
+    candidate, trial = candidate.with_trial(validation)
+    if trial is not None:
+        _, saved = best_mixing_weight(validation, held_out, trial[:, 0])
+        if saved < (_MIN_SAVED_BRIEFLY if is_transformer else _MIN_SAVED):
+            return fitted
     candidate, forecasts = candidate.fit(validation)
     forecast = forecasts[:, 0]
     if np.isnan(forecast).all():
-        unable.extend(candidate.names)
-    # The other candidates are many and alike, so the weight is that of a mixture with their
-    # combination, not a softmax of errors.
-    share, saved = best_share(validation, held_out, forecast)
-    if share < MIN_WEIGHT or saved < _MIN_SAVED:
+        unfitted_kinds.extend(candidate.names)
+    # 2. Choose its mixing weight. A softmax of errors would give it too little weight, since
+    # the other candidates are many and alike.
+    mixing_weight, saved = best_mixing_weight(validation, held_out, forecast)
+    if mixing_weight < MIN_WEIGHT or saved < _MIN_SAVED:
         return fitted
+    weights, new_series_weights = (
+        np.concatenate(
+            [(1 - mixing_weight) * w, np.full((*w.shape[:-1], 1), mixing_weight)], axis=-1
+        )
+        for w in (combined.weights, combined.new_series_weights)
+    )
+    # 3. Mix the held-out forecasts of each block by a weight chosen on the other blocks.
     mixed, has_forecast = held_out.copy(), ~np.isnan(forecast).any(axis=1)
     for rows, other_rows in validation.folds():
         other_rows = other_rows if len(other_rows) else slice(None)
-        share_of_fold, _ = best_share(validation, held_out, forecast, other_rows)
-        rows = rows[has_forecast[rows]]
-        mixed[rows] += share_of_fold * (forecast - held_out)[rows]
-    weights, of_new_series = (
-        np.concatenate([(1 - share) * w, np.full((*w.shape[:-1], 1), share)], axis=-1)
-        for w in (combined.weights, combined.of_new_series)
-    )
+        fold_weight, _ = best_mixing_weight(validation, held_out, forecast, other_rows)
+        forecast_rows = rows[has_forecast[rows]]
+        mixed[forecast_rows] += fold_weight * (forecast - held_out)[forecast_rows]
     combined = replace(
-        combined, candidates=[*combined.candidates, candidate], weights=weights,
-        of_new_series=of_new_series,
-    )  # fmt: skip
-    every = np.append(every, forecasts, axis=1)
-    return fitted._replace(combined=combined, every=every, held_out=mixed)
+        combined,
+        candidates=[*combined.candidates, candidate],
+        weights=weights,
+        new_series_weights=new_series_weights,
+    )
+    forecasts = np.append(fitted.candidate_forecasts, forecasts, axis=1)
+    return fitted._replace(combined=combined, candidate_forecasts=forecasts, held_out=mixed)
 
 
-def best_share(validation, held_out, forecast, rows=slice(None)):
-    """Choose the weight of a forecast in a mixture, and return the share of error it saves.
+def best_mixing_weight(validation, held_out, forecast, rows=slice(None)):
+    """Choose the weight w of least error of the mixture (1 - w) held_out + w forecast.
 
-    `held_out`, the other forecast, and `forecast` are (n_validation, horizon), NaN if unknown.
+    Parameters
+    ----------
+    validation : Validation
+    held_out, forecast : ndarray of shape (n_validation, horizon)
+        Two forecasts at validation origins, NaN if unknown.
+    rows : slice or ndarray of int, default=slice(None)
+        Validation origins by whose errors the weight is chosen.
+
+    Returns
+    -------
+    mixing_weight : float
+        From 0 to 1.
+    saved : float
+        Share of the error of `held_out` that the mixture saves.
     """
     residuals = (validation.tests.targets() - held_out)[rows]
-    moves = (forecast - held_out)[rows]
+    differences = (forecast - held_out)[rows]
     series = validation.tests.series[rows]
     unit, is_squared = validation.scale[series, None], validation.is_intermittent[series]
-    is_known = ~np.isnan(residuals + moves)
-    residuals, moves = (np.where(is_known, x, 0.0) / unit for x in (residuals, moves))
+    is_known = ~np.isnan(residuals + differences)
+    residuals = np.where(is_known, residuals, 0.0) / unit
+    differences = np.where(is_known, differences, 0.0) / unit
 
-    def sizes(share):
-        size = np.sqrt(np.sum((residuals - share * moves) ** 2, axis=1, keepdims=True))
-        if is_squared.any():  # as in `choose_weights`
-            size[is_squared] = np.sqrt(np.mean(size[is_squared] ** 2))
-        return size
+    def errors(weight):
+        """Compute root sums of squares of the mixture's residuals; (n_rows, 1)."""
+        error = np.sqrt(np.sum((residuals - weight * differences) ** 2, axis=1, keepdims=True))
+        if is_squared.any():  # The squares of intermittent series are averaged.
+            error[is_squared] = np.sqrt(np.mean(error[is_squared] ** 2))
+        return error
 
-    # Squares relative to their roots: a few hard stretches do not choose for all others.
-    weights = np.broadcast_to(1 / np.maximum(sizes(0.5), 1e-12), moves.shape).ravel()
-    (share,) = nonnegative_weights(moves.reshape(-1, 1), residuals.ravel(), weights)
-    share = float(min(share, 1.0))
-    before, after = (np.sum(sizes(s)) for s in (0.0, share))
-    return share, (before - after) / max(before, 1e-300)
+    # The least-squares weight, in which squares are divided by the root of an even mixture's,
+    # so that a few hard stretches do not choose for all others.
+    row_weights = np.broadcast_to(1 / np.maximum(errors(0.5), 1e-12), differences.shape).ravel()
+    (weight,) = nonnegative_weights(differences.reshape(-1, 1), residuals.ravel(), row_weights)
+    weight = float(min(weight, 1.0))
+    error_before, error_after = np.sum(errors(0.0)), np.sum(errors(weight))
+    return weight, (error_before - error_after) / max(error_before, 1e-300)
 
 
 def fit_transformer(transformer, table, horizon):
-    """Fit a transformer without other candidates, but to the last fifth of the origins.
+    """Fit a transformer without other candidates, and hold out the last fifth of the origins.
 
-    These are returned as well, to calibrate it on.
+    Returns a CombinedForecast, and up to 250 of the Origins that were held out, on which it is
+    to be calibrated.
     """
-    origins = Origins.within(table, horizon, transformer.lookback)
-    origins, tests = split_at_ends(origins, 0.2)
-    combined = CombinedForecast.of(transformer.learn(origins))
-    rows = evenly_spread(np.arange(len(tests)), MAX_CALIBRATION_ORIGINS)
-    return combined, tests.take(rows)
+    training, held_out = split_at_ends(
+        Origins.within(table, horizon, transformer.lookback), fraction=0.2
+    )
+    combined = CombinedForecast.from_transformer(transformer.learn(training))
+    rows = evenly_spread(np.arange(len(held_out)), MAX_CALIBRATION_ORIGINS)
+    return combined, held_out.take(rows)
 
 
-def _side_by_side(candidates, origins, is_wanted):
-    """Join forecasts of candidates with a wanted name; (n_origins, n_names, horizon)."""
-    forecasts = np.full((len(origins), len(is_wanted), origins.horizon), np.nan)
+def _forecasts_of(candidates, origins, is_needed):
+    """Join the forecasts of all candidates; (n_origins, n_names, horizon).
+
+    A candidate is computed if one of its names `is_needed` (n_names,); the others are NaN.
+    """
+    forecasts = np.full((len(origins), len(is_needed), origins.horizon), np.nan)
     first = 0
     for candidate in candidates:
-        names = slice(first, first + len(candidate.names))
-        first = names.stop
-        if is_wanted[names].any():
-            forecasts[:, names] = candidate.forecast(origins)
+        columns = slice(first, first + len(candidate.names))
+        first = columns.stop
+        if is_needed[columns].any():
+            forecasts[:, columns] = candidate.forecast(origins)
     return forecasts

@@ -1,4 +1,19 @@
-"""Effects of known features on series, which are taken out before candidates forecast."""
+"""Effects of future covariates on series, which are subtracted before candidates forecast.
+
+Forecasts: candidates forecast the series minus the effects g(x_t) of their future covariates
+x_t, and the effects at the steps to forecast are added to their forecasts.
+
+Learns: g, linear in the features and in hinges at four quantiles of each (`FeatureBasis`). A
+level that drifts and a season hide the effects; both nearly vanish in differences over a season
+of m steps, y_t - y_{t-m}, to which a ridge regression fits g(x_t) - g(x_{t-m}). Effects count
+if they explain 5 % of squared differences in blocks that were not learned from.
+
+Costs: the products of the columns of all steps, and one linear system for each penalty and
+block.
+
+An event is a second value of a feature that is rare and lasts less than a season, such as the
+flag of a holiday. Steps since and until events can be added as features (`with_distances`).
+"""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -12,22 +27,26 @@ from ._origins import Origins
 from ._ridges import PENALTIES, BlockRidge
 from ._table import Table, chunks
 
-# Quantiles that features bend at.
+# Hinges are at these quantiles of features.
 _KNOTS = (0.2, 0.4, 0.6, 0.8)
-# Share of squared differences in blocks not learned from that features have to explain.
-_LEAST_EXPLAINED = 0.05
-# Steps for each coefficient from which effects fit too little noise to be learned apart.
-_ROWS_OF_COEFFICIENT = 25
-# Share of steps up to which events are rare, and the distance from which on they are far.
-_RARE, _FARTHEST = 0.1, 4
-# Values of series cut at origins, at once.
-_MOST_VALUES = 2_000_000
+# Effects have to explain 5 % of the squared differences in blocks that were not learned from.
+_MIN_EXPLAINED = 0.05
+# With 25 differences for each coefficient, effects fit so little noise that out-of-fold effects
+# are not needed for out-of-fold forecasts.
+_ROWS_PER_COEFFICIENT = 25
+# Events are at most a tenth of all steps, and at most 4 steps away.
+_MAX_EVENT_SHARE, _MAX_DISTANCE = 0.1, 4
+# Series that are cut at origins have at most 2 million values at once.
+_MAX_VALUES = 2_000_000
 
 
 def usual_features(table, names):
-    """Values (n_features,) of known features that add nothing; `names` are of their columns."""
-    # The lower median, which occurs; of categories, which have a column for each level, those
-    # of the most frequent.
+    """Find the usual value of each feature, relative to which it adds to forecasts.
+
+    The values (n_features,) are lower medians, which occur among the values, and for the
+    columns of a category those of the most frequent level. `names` are the features of the
+    columns.
+    """
     usual = np.quantile(table.features, 0.5, axis=0, method="lower")
     for columns in columns_by_name(names, table.future_columns):
         if len(columns) > 1:
@@ -37,9 +56,10 @@ def usual_features(table, names):
 
 
 def level_shares(table, names):
-    """List the known categories: their columns, and the shares of the levels in training.
+    """List the categories among future covariates: their columns, and shares of their levels.
 
-    Categories with rows of no level, since only the most frequent have columns, are left out.
+    Shares are those of the rows. Categories of which some rows have no level, since only the
+    most frequent levels have columns, are left out. `names` are the features of the columns.
     """
     categories = [c for c in columns_by_name(names, table.future_columns) if len(c) > 1]
     return [
@@ -50,8 +70,9 @@ def level_shares(table, names):
 
 
 def with_unknown_levels(table, shares):
-    """Give rows whose level is not known the shares of all levels, as if it were any of them.
+    """Replace levels that are not known by the shares of all levels, as if each were possible.
 
+    `shares` is a list of the columns and shares of each category, those of `level_shares`.
     Returns the table, and a list of the columns of each category and its rows without a level.
     """
     unknown = []
@@ -66,45 +87,73 @@ def with_unknown_levels(table, shares):
 
 
 def columns_by_name(names, known):
-    """Positions of the known columns of each feature; a list of lists."""
-    found = {}
+    """Group columns by feature; a list of the column numbers of each feature.
+
+    `names` are the features of all columns, and `known` the numbers of the future covariates.
+    """
+    columns_of = {}
     for column in known:
-        found.setdefault(names[column], []).append(int(column))
-    return list(found.values())
+        columns_of.setdefault(names[column], []).append(int(column))
+    return list(columns_of.values())
 
 
 def added_by_features(forecast, table, usual, features):
-    """Forecasts where features are usual, and what each adds to them; (n_rows, 1 + n)."""
-    # `forecast(table)` is (n_rows,), `features` are lists of columns. Steps after the end of a
-    # series are given the values of one feature after the other, in one order and in the
-    # opposite one: what features add sums to the forecast, and is the Shapley value of two.
+    """Compute what each feature adds to forecasts; (n_rows, 1 + n).
+
+    At the steps after the end of a series features get their values one after the other, in one
+    order and in the opposite one. What a feature adds is the mean over both orders, which is
+    its Shapley value if there are two features.
+
+    Parameters
+    ----------
+    forecast : callable
+        ``forecast(table)`` returns forecasts (n_rows,).
+    table : Table
+    usual : ndarray of shape (n_columns,)
+        Usual values of the columns.
+    features : list of list of int
+        Columns of each of the n features.
+
+    Returns
+    -------
+    columns : ndarray of shape (n_rows, 1 + n)
+        The forecast if all features are usual, and what each adds; rows sum to the forecast.
+    """
     later = np.flatnonzero(np.isnan(table.value))
 
-    def forecast_with(mask):
+    def forecast_with(has_value):
+        """Forecast with the values of some features, and the usual ones of the others."""
         values = table.features.copy()
-        for columns in itertools.compress(features, ~mask):
+        for columns in itertools.compress(features, ~has_value):
             values[np.ix_(later, columns)] = usual[columns]
         return forecast(replace(table, features=values))
 
     base, added = effects_in_order(
-        lambda masks: np.array([*map(forecast_with, masks)]), np.arange(len(features))
+        lambda masks: np.array([forecast_with(mask) for mask in masks]),
+        np.arange(len(features)),
     )
     return np.column_stack([base, *added])
 
 
 def rare_events(table, season_length, usual):
-    """Find known columns with a second value that is rare and lasts less than a season.
+    """Find the future covariates that are flags of events; a dict of columns and rare values.
 
-    Such are flags of holidays. `usual` (n_features,) are the values at all other times. Returns
-    a dict of columns and their rare values. Of columns that have these at the same steps the
-    first counts.
+    They have a second value, beside the usual one, that is rare and lasts less than a season.
+    If several columns have it at the same steps, only the first counts.
+
+    Parameters
+    ----------
+    table : Table
+    season_length : float
+    usual : ndarray of shape (n_features,)
+        Usual values of the columns.
     """
     # Distances in days from holidays in hourly series changed errors by -3 to 5 %.
     events = {}
     for column in table.future_columns:
         values = table.features[:, column]
         is_rare = values != usual[column]
-        if 0 < is_rare.mean() <= _RARE and np.ptp(values[is_rare]) == 0:
+        if 0 < is_rare.mean() <= _MAX_EVENT_SHARE and np.ptp(values[is_rare]) == 0:
             n_runs = np.sum(is_rare & ~np.append(False, is_rare[:-1]))
             if is_rare.sum() < max(2, season_length) * n_runs:
                 rare_value = float(values[is_rare][0])
@@ -113,21 +162,25 @@ def rare_events(table, season_length, usual):
 
 
 def with_distances(table, events):
-    """Add the steps since `events` of :func:`rare_events` and until the next ones as features.
+    """Add the numbers of steps since the last and until the next event as future covariates.
 
-    These are known beforehand.
+    Numbers are at most 4. `events` are those of `rare_events`.
     """
-    rows, further = np.arange(len(table.value)), []
-    first, end = (
-        steps[table.series] for steps in (table.first_rows, table.first_rows + table.row_counts)
-    )
+    rows, distances = np.arange(len(table.value)), []
+    first = table.first_rows[table.series]
+    end = (table.first_rows + table.row_counts)[table.series]
     for column, rare_value in events.items():
         is_rare = table.features[:, column] == rare_value
         last = np.maximum.accumulate(np.where(is_rare, rows, -1))
         following = np.minimum.accumulate(np.where(is_rare, rows, len(rows))[::-1])[::-1]
-        for there, steps in ((last >= first, rows - last), (following < end, following - rows)):
-            further.append(np.where(there, np.minimum(steps, _FARTHEST), _FARTHEST))
-    features = np.column_stack([table.features, *further])
+        # An event of the series before or after it does not count.
+        for in_series, steps in (
+            (last >= first, rows - last),
+            (following < end, following - rows),
+        ):
+            steps = np.minimum(steps, _MAX_DISTANCE)
+            distances.append(np.where(in_series, steps, _MAX_DISTANCE))
+    features = np.column_stack([table.features, *distances])
     future_columns = np.append(
         table.future_columns, np.arange(table.n_features, features.shape[1])
     )
@@ -136,16 +189,26 @@ def with_distances(table, events):
 
 @dataclass(frozen=True, eq=False)
 class FeatureBasis:
-    r"""Standardised features, and hinges :math:`\max(x - q, 0)` at four of their quantiles."""
+    """Basis functions of features: x itself and hinges max(x - q, 0), for standardised x.
 
-    center: np.ndarray  # (n_features,)
+    Attributes
+    ----------
+    center, scale : ndarray of shape (n_features,)
+        Mean and standard deviation of each feature.
+    hinge_features : ndarray of int of shape (n_hinges,)
+        Feature of each hinge.
+    knots : ndarray of shape (n_hinges,)
+        Its quantile q, standardised.
+    """
+
+    center: np.ndarray
     scale: np.ndarray
-    bends: np.ndarray  # (n_bends,), which feature bends
-    knots: np.ndarray  # where it does, standardised
+    hinge_features: np.ndarray
+    knots: np.ndarray
 
     @classmethod
-    def of(cls, features):
-        """The basis of a table of features, (n_rows, n_features)."""
+    def from_features(cls, features):
+        """Place hinges at quantiles of the features (n_rows, n_features)."""
         center, scale = mean_and_scale(features)
         pairs = [
             (i, knot)
@@ -153,71 +216,82 @@ class FeatureBasis:
             for knot in np.unique(np.quantile(column, _KNOTS))
             if column.min() < knot < column.max()
         ]
-        bends = np.array([i for i, _ in pairs], dtype=np.int64)
-        return cls(center, scale, bends, np.array([knot for _, knot in pairs]))
+        hinge_features = np.array([i for i, _ in pairs], dtype=np.int64)
+        return cls(center, scale, hinge_features, np.array([knot for _, knot in pairs]))
 
     def __call__(self, features, columns):
-        """Some columns, which are all that `features` has, and hinges; (..., n_basis)."""
-        whole = np.zeros((*features.shape[:-1], len(self.center)))
-        whole[..., columns] = (features - self.center[columns]) / self.scale[columns]
-        kept = np.isin(self.bends, columns)
-        bent = np.maximum(whole[..., self.bends[kept]] - self.knots[kept], 0)
-        return np.concatenate([whole[..., columns], bent], axis=-1)
+        """Evaluate the basis functions of some features; (..., n_basis).
+
+        `features` (..., n_columns) have only these features, and `columns` are their numbers.
+        """
+        scaled = np.zeros((*features.shape[:-1], len(self.center)))
+        scaled[..., columns] = (features - self.center[columns]) / self.scale[columns]
+        is_used = np.isin(self.hinge_features, columns)
+        hinges = np.maximum(scaled[..., self.hinge_features[is_used]] - self.knots[is_used], 0)
+        return np.concatenate([scaled[..., columns], hinges], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureEffects:
-    """Effects of known features, which add to series, in units in which they are alike."""
+    """Effects of future covariates, which are the same for all series in units of each.
 
-    # A level that drifts and a season hide the effects g of features. Both nearly vanish in
-    # differences over a season of m steps, which a ridge regression explains: y_t - y_{t-m} is
-    # about g(x_t) - g(x_{t-m}).
+    Attributes
+    ----------
+    basis : FeatureBasis
+    coef : ndarray of shape (n_basis,)
+        Coefficients of the basis functions.
+    unit : ndarray of shape (n_series,)
+        Naive scale of each training series.
+    """
 
     basis: FeatureBasis
-    coef: np.ndarray  # (n_basis,)
-    unit: np.ndarray  # of each training series
+    coef: np.ndarray
+    unit: np.ndarray
 
-    def take_out(self, table):
-        """A table of the same series less the effects of their features."""
-        effects, units = self._of_rows(table), Origins.at_ends(table, 1).series_units(self.unit)
-        rest = [
+    def subtract_from(self, table):
+        """Subtract the effects from the series of a table."""
+        effects = self._effects_of_rows(table)
+        units = Origins.at_ends(table, 1).series_units(self.unit)
+        adjusted = [
             values - units[i] * effects[table.feature_rows(i, np.arange(len(values)))]
             for i, values in enumerate(table.observations)
         ]
-        return table.with_observations(rest)
+        return table.with_observations(adjusted)
 
-    def rest(self, table):
-        """A table of series less effects, without the features that these are of."""
-        return without_known(self.take_out(table))
+    def remove_from(self, table):
+        """Subtract the effects from the series of a table, and drop their features."""
+        return without_future_covariates(self.subtract_from(table))
 
     def added_to(self, forecast, origins):
-        """Forecasts by `forecast(origins)` of series without effects, and these effects.
+        """Forecast series without the effects, and add them; (n_origins, n_names, horizon).
 
-        All of shape (n_origins, n_names, horizon).
+        ``forecast(origins)`` returns forecasts of this shape.
         """
-        fresh = (origins.training_index < 0).any()
-        longest = origins.n_known.max(initial=0) if fresh else 0
-        found = []
-        for rows in chunks(np.arange(len(origins)), _MOST_VALUES, longest):
-            cut = cut_at_origins(origins.take(rows)) if fresh else origins
-            rest = forecast(replace(cut, table=self.take_out(cut.table)))
-            found.append(rest + self.ahead(cut)[:, None])
-        return np.concatenate(found)
+        # The unit of a new series is measured up to each origin, so that the series has to be
+        # cut there.
+        has_new_series = (origins.training_index < 0).any()
+        longest = origins.n_known.max(initial=0) if has_new_series else 0
+        forecasts = []
+        for rows in chunks(np.arange(len(origins)), _MAX_VALUES, longest):
+            cut = cut_at_origins(origins.take(rows)) if has_new_series else origins
+            adjusted = forecast(replace(cut, table=self.subtract_from(cut.table)))
+            forecasts.append(adjusted + self.ahead(cut)[:, None])
+        return np.concatenate(forecasts)
 
     def ahead(self, origins):
-        """Effects on the steps to forecast; (n_origins, horizon)."""
+        """Compute the effects on the steps to forecast; (n_origins, horizon)."""
         rows = origins.table.feature_rows(origins.series[:, None], origins.target_steps)
-        return origins.series_units(self.unit)[:, None] * self._of_rows(origins.table)[rows]
+        effects = self._effects_of_rows(origins.table)[rows]
+        return origins.series_units(self.unit)[:, None] * effects
 
-    def _of_rows(self, table):
-        return (
-            self.basis(table.features[:, table.future_columns], table.future_columns)
-            @ self.coef
-        )
+    def _effects_of_rows(self, table):
+        """Compute the effect of each row of features, in units of the series; (n_rows,)."""
+        features = table.features[:, table.future_columns]
+        return self.basis(features, table.future_columns) @ self.coef
 
 
-def without_known(table):
-    """A table without the features that are known beforehand."""
+def without_future_covariates(table):
+    """Drop the features of a table that are known beforehand."""
     past = np.setdiff1d(np.arange(table.n_features), table.future_columns)
     return replace(
         table, features=table.features[:, past], future_columns=table.future_columns[:0]
@@ -225,21 +299,23 @@ def without_known(table):
 
 
 def cut_at_origins(origins):
-    """The same origins, where each series that was not learned from ends at its origin.
+    """Cut each series that is not in training at its origins, one copy for each of them.
 
-    Its unit is then that of what is known there.
+    Units of the copies are then measured by what is known at the origin. Features reach to the
+    end of the horizon.
     """
-    table, unknown = origins.table, origins.training_index < 0
-    ends = np.where(unknown, np.maximum(origins.n_known, 1), table.lengths[origins.series])
+    table, is_new = origins.table, origins.training_index < 0
+    ends = np.where(is_new, np.maximum(origins.n_known, 1), table.lengths[origins.series])
+    # Origins with the same series and end share a copy.
     pairs = np.column_stack([origins.series, ends])
-    pairs, place = np.unique(pairs, axis=0, return_inverse=True)
+    pairs, copy_of_origin = np.unique(pairs, axis=0, return_inverse=True)
     series = pairs[:, 0]
     values = [table.observations[i][:end] for i, end in pairs]
-    last = np.where(table.training_index < 0, 0, table.row_counts)[series]
-    last = np.maximum(last, np.minimum(pairs[:, 1] + origins.horizon, table.row_counts[series]))
+    n_rows = np.where(table.training_index < 0, 0, table.row_counts)[series]
+    n_rows_needed = np.minimum(pairs[:, 1] + origins.horizon, table.row_counts[series])
     features = [
         table.features[table.first_rows[i] : table.first_rows[i] + n]
-        for i, n in zip(series, last, strict=True)
+        for i, n in zip(series, np.maximum(n_rows, n_rows_needed), strict=True)
     ]
     cut = Table.from_arrays(
         values,
@@ -248,55 +324,69 @@ def cut_at_origins(origins):
         features,
         table.future_columns,
     )
-    return replace(origins, table=cut, series=place)
+    return replace(origins, table=cut, series=copy_of_origin)
 
 
 def learn_effects(validation, season_length):
-    """Effects of features, if known ones explain differences over a season; else None."""
-    # With the list of those for each block of validation origins, learned from differences of
-    # other steps; an empty one where there are many.
+    """Learn effects of future covariates, if they explain differences over a season.
+
+    Returns
+    -------
+    effects : FeatureEffects or None
+    out_of_fold : list of FeatureEffects
+        For each block of validation origins the effects that are learned from differences of
+        other steps. The list is empty if there are so many differences that `effects` serve.
+    """
     table, lag = validation.origins.table, max(1, round(season_length))
     series = np.flatnonzero(table.lengths > lag)
     if not len(table.future_columns) * len(series):
         return None, []
-    basis = FeatureBasis.of(table.features)
-    x, y, blocks = [], [], []
+    # 1. Take differences over a season of series, in their units, and of basis functions.
+    basis = FeatureBasis.from_features(table.features)
+    x, y, in_block = [], [], []
     for i in series:
         values = table.observations[i] / validation.scale[i]
         steps = np.arange(len(values))
-        columns = table.features[table.feature_rows(i, steps)]
-        columns = basis(columns[:, table.future_columns], table.future_columns)
+        features = table.features[table.feature_rows(i, steps)][:, table.future_columns]
+        columns = basis(features, table.future_columns)
         x.append(columns[lag:] - columns[:-lag])
         y.append(values[lag:] - values[:-lag])
-        inside = validation.in_blocks(i, steps)
-        blocks.append(inside[lag:] | inside[:-lag])
-    x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
-    # Copies of a feature, and constants, change nothing.
+        is_inside = validation.in_blocks(i, steps)
+        in_block.append(is_inside[lag:] | is_inside[:-lag])
+    x, y, in_block = np.concatenate(x), np.concatenate(y), np.concatenate(in_block)
+    # 2. Fit a ridge regression to all of them, and to those outside of each block. Copies of a
+    # feature, and constants, would only change the penalty.
     distinct = _distinct_columns(x)
     n_basis, x = x.shape[1], x[:, distinct]
-    both = np.column_stack([x, y])
-    parts = [both[out] for out in blocks.T]
-    ridge = BlockRidge.from_blocks(x.T @ both, [part[:, :-1].T @ part for part in parts])
+    xy = np.column_stack([x, y])
+    blocks = [xy[rows] for rows in in_block.T]
+    ridge = BlockRidge.from_blocks(x.T @ xy, [block[:, :-1].T @ block for block in blocks])
 
     def error(coefs):
-        pairs = zip(parts, coefs[1:], strict=True)
-        return sum(np.sum((part[:, -1] - part[:, :-1] @ coef) ** 2) for part, coef in pairs)
+        """Sum squared errors in each block by its coefficients, which follow those of all."""
+        return sum(
+            np.sum((block[:, -1] - block[:, :-1] @ coef) ** 2)
+            for block, coef in zip(blocks, coefs[1:], strict=True)
+        )
 
     tried = [
-        [ridge.coef(part, penalty)[:, 0] for part in range(1 + len(parts))]
+        [ridge.coef(fold, penalty)[:, 0] for fold in range(1 + len(blocks))]
         for penalty in PENALTIES
     ]
     coefs = min(tried, key=error)
-    if error(coefs) >= (1 - _LEAST_EXPLAINED) * error(np.zeros_like(coefs)):
+    # 3. Keep the effects if they explain enough.
+    if error(coefs) >= (1 - _MIN_EXPLAINED) * error(np.zeros_like(coefs)):
         return None, []
-    every_coef = np.zeros((len(coefs), n_basis))
-    every_coef[:, distinct] = coefs
-    effects, *apart = (FeatureEffects(basis, coef, validation.scale) for coef in every_coef)
-    return effects, [] if len(x) >= _ROWS_OF_COEFFICIENT * x.shape[1] else apart
+    basis_coefs = np.zeros((len(coefs), n_basis))
+    basis_coefs[:, distinct] = coefs
+    effects, *out_of_fold = (
+        FeatureEffects(basis, coef, validation.scale) for coef in basis_coefs
+    )
+    return effects, [] if len(x) >= _ROWS_PER_COEFFICIENT * x.shape[1] else out_of_fold
 
 
 def _distinct_columns(x):
-    """Return positions of the columns that are not 0 and no copies of earlier ones."""
+    """List the numbers of the columns that are neither 0 nor copies of earlier ones."""
     first = {}
     for i, column in enumerate(x.T):
         first.setdefault(column.tobytes(), i)
@@ -304,41 +394,65 @@ def _distinct_columns(x):
 
 
 def fit_each(candidates, validation):
-    """Fitted candidates, and their held-out forecasts side by side."""
-    pairs, shape = (
-        [one.fit(validation) for one in candidates],
-        validation.tests.target_steps.shape,
-    )
-    none = np.empty((shape[0], 0, shape[1]))
-    return [one for one, _ in pairs], np.concatenate([none, *(f for _, f in pairs)], axis=1)
+    """Fit candidates; return them, and out-of-fold forecasts of all names.
+
+    The forecasts are of shape (n_validation, n_names, horizon).
+    """
+    n_validation, horizon = validation.tests.target_steps.shape
+    fitted, forecasts = [], [np.empty((n_validation, 0, horizon))]
+    for candidate in candidates:
+        fitted_candidate, out_of_fold_forecasts = candidate.fit(validation)
+        fitted.append(fitted_candidate)
+        forecasts.append(out_of_fold_forecasts)
+    return fitted, np.concatenate(forecasts, axis=1)
 
 
-def fit_without_effects(candidates, validation, effects, apart):
-    """Candidates fitted to series less effects, and forecasts of validation origins."""
-    # The latter (n_validation, n_names, horizon) are of candidates that have not learned from
-    # their block, as are effects where there are some `apart`.
-    if not apart:
-        fitted, found = fit_each(candidates, _without(validation, effects))
-        return fitted, found + effects.ahead(validation.tests)[:, None]
-    names = sum(len(one.names) for one in candidates)
-    found = np.empty((len(validation.tests), names, validation.origins.horizon))
-    for block, effects_of_block in enumerate(apart):
+def fit_without_effects(candidates, validation, effects, out_of_fold):
+    """Fit candidates to series without the effects of their features.
+
+    Parameters
+    ----------
+    candidates : list
+    validation : Validation
+        Of series with the effects.
+    effects : FeatureEffects
+    out_of_fold : list of FeatureEffects
+        For each block the effects that are learned without it; if it is empty, `effects` are
+        used in all blocks.
+
+    Returns
+    -------
+    fitted : list
+        Fitted candidates.
+    forecasts : ndarray of shape (n_validation, n_names, horizon)
+        Out-of-fold forecasts of validation origins, with effects.
+    """
+    if not out_of_fold:
+        fitted, forecasts = fit_each(candidates, _without_effects(validation, effects))
+        return fitted, forecasts + effects.ahead(validation.tests)[:, None]
+    # Without the effects of its block each block needs a fit of its own, to which it is the
+    # only block.
+    n_names = sum(len(candidate.names) for candidate in candidates)
+    forecasts = np.empty((len(validation.tests), n_names, validation.origins.horizon))
+    for block, block_effects in enumerate(out_of_fold):
         rows = np.flatnonzero(validation.block == block)
         tests = validation.tests.take(rows)
-        part = replace(validation, tests=tests, block=np.zeros_like(rows))
-        part, ahead = _without(part, effects_of_block), effects_of_block.ahead(tests)
-        found[rows] = fit_each(candidates, part)[1] + ahead[:, None]
-    validation = _without(validation, effects)
-    # Classical methods have nothing to learn.
-    fitted = [
-        one if isinstance(one, Classical) else one.fit(validation)[0] for one in candidates
-    ]
-    return fitted, found
+        only_block = replace(validation, tests=tests, block=np.zeros_like(rows))
+        _, adjusted = fit_each(candidates, _without_effects(only_block, block_effects))
+        forecasts[rows] = adjusted + block_effects.ahead(tests)[:, None]
+    validation = _without_effects(validation, effects)
+    fitted = []
+    for candidate in candidates:
+        has_nothing_to_learn = isinstance(candidate, Classical)
+        fitted.append(candidate if has_nothing_to_learn else candidate.fit(validation)[0])
+    return fitted, forecasts
 
 
-def _without(validation, effects):
-    """Training on series without effects."""
-    table = effects.take_out(validation.origins.table)
-    parts = (validation.origins, validation.tests)
-    origins, tests = (replace(origins, table=table) for origins in parts)
-    return replace(validation, origins=origins, tests=tests)
+def _without_effects(validation, effects):
+    """Make the same validation of series without effects."""
+    table = effects.subtract_from(validation.origins.table)
+    return replace(
+        validation,
+        origins=replace(validation.origins, table=table),
+        tests=replace(validation.tests, table=table),
+    )

@@ -22,7 +22,7 @@ from .._shapley import refuse_column
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._breaks import aligned
-from ._calibration import Calibration, farthest_ends
+from ._calibration import Calibration, max_end_distances
 from ._checks import (
     check_levels,
     fill_features,
@@ -57,11 +57,11 @@ from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
 from ._transform import Transform, check_bounds, damped
 
-# A jump lasts from so many steps on. So many steps after a break, if what was before it was
-# moved to the present level, squared widths are twice the usual ones.
-_LASTING, _UNSURE = 3, 12
-# Breaks matter for so many seasons, or horizons.
-_MAX_SINCE = 3
+# A jump may last if the last 3 steps have jumped. Squared widths of intervals are 1 + 12 / n
+# times as large n steps after a break, if the steps before it were moved to the present level.
+_LASTING_STEPS, _STEPS_OF_DOUBLE_VARIANCE = 3, 12
+# Breaks of the last 3 seasons, or horizons if these are longer, count.
+_MAX_SEASONS_SINCE_BREAK = 3
 # Column of forecasts where features have their usual values.
 _USUAL = "usual"
 
@@ -203,11 +203,8 @@ class Forecaster(AttentionEstimator, ABC):
     @with_callbacks
     def _fit_table(self, table, task_data):
         """Learn from a table, whose features this forecaster has read, and store it."""
-        columns, self.observed_, self.known_columns_ = (
-            column_of_each_feature(self),
-            table,
-            table.future_columns,
-        )
+        columns = column_of_each_feature(self)
+        self.observed_, self.known_columns_ = table, table.future_columns
         refuse_leakage(table, columns)
         refuse_too_small(table)
         self.scale_ = naive_scales(damped(table).observations)
@@ -332,7 +329,11 @@ class Forecaster(AttentionEstimator, ABC):
         return wrap(requested, forecast_rows, columns)
 
     def _forecast_rows(self, table, requested, coverages=None, fresh=False):
-        """Forecasts and their names, with the ends of intervals if there are any."""
+        """Forecast the requested steps; return columns and their names.
+
+        Without `coverages` there is one column (n_rows,) and no name; otherwise the ends of the
+        intervals follow it, (n_rows, 1 + 2 n_coverages).
+        """
         if coverages is None:
             return self._requested_columns(table, requested)[:, 0], None
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
@@ -489,7 +490,7 @@ class Forecaster(AttentionEstimator, ABC):
 
     @over_groups
     def explain_features(self, X=None, *, history=None) -> Any:
-        """What each known feature adds to forecasts of the steps after the series.
+        """Explain what each known feature adds to forecasts of the steps after the series.
 
         Parameters
         ----------
@@ -554,14 +555,15 @@ class Forecaster(AttentionEstimator, ABC):
 
     @abstractmethod
     def _forecasts(self, origins, levels=None):
-        """Forecasts at some origins, only from steps before them.
+        """Make Forecasts at `origins`, only from steps before them.
 
-        With `levels`, quantiles of these if there is a distribution, and disagreement.
+        With `levels` they have quantiles at these levels, if there is a distribution, and the
+        `ensemble_mad`.
         """
 
     @property
     def _least_history(self):
-        """Fewest steps of a fresh series."""
+        """Smallest number of steps of a series passed as `history`."""
         return self.lookback_
 
     def _check_every_parameter(self):
@@ -584,13 +586,13 @@ class Forecaster(AttentionEstimator, ABC):
         """Number of steps that are forecast at once; further ones from forecasts."""
         return self._kept.get("at_once", self.horizon_)
 
-    # Whether steps since and until rare events are features too.
+    # True if the numbers of steps since and until rare events are features, too.
     _sees_events = False
 
-    # Ratio to the largest other change from which on a change is a break.
+    # A change is a break if its ratio to the largest other change is at least this.
     _min_break = 2.0
 
-    # Number of tasks that `_learn` reports to callbacks; None if unknown before.
+    # Number of tasks that `_learn` reports to callbacks; None if it is not known before.
     _max_subtasks = 0
 
     _held = Table, TimeIndex, Form, Calibration, Transform, Columns
@@ -603,18 +605,21 @@ class Forecaster(AttentionEstimator, ABC):
         return tags
 
     def _encoded(self, table):
-        """Series as forecasts are made of them: single outliers damped, then transformed."""
+        """Make the series that are forecast from: damp single outliers, and transform."""
         return self.transform_.encode(self._with_events(damped(table)))
 
     def _aligned(self, table):
-        """Move series to the level after a break; a Table, and steps since, (n_series,)."""
-        max_since = _MAX_SINCE * max(self.season_length_, self.horizon_)
+        """Move series to the level after a break; return them, and the steps since then.
+
+        The latter (n_series,) are infinite without a break.
+        """
+        max_since = _MAX_SEASONS_SINCE_BREAK * max(self.season_length_, self.horizon_)
         # Forecasters of 0.2.0 have learned from series as they are.
         min_break = self._kept.get("min_break", np.inf)
         return aligned(table, self.season_length_, min_break, max_since)
 
     def _with_events(self, table):
-        """A table with distances from rare events, where there are some, as features."""
+        """Add distances from rare events as features, if there are any events."""
         if not self.events_:
             return table
         # Flags of files of 0.2.0 are 1 at events.
@@ -622,7 +627,17 @@ class Forecaster(AttentionEstimator, ABC):
         return with_distances(table, dict(zip(self.events_, values, strict=True)))
 
     def _ends(self, X, history):
-        """Encoded series to forecast, at their ends; these as they are, and their names."""
+        """Read the series to forecast, for explanations.
+
+        Returns
+        -------
+        encoded : Origins
+            Origins at the ends of the series, on the scale of forecasts.
+        plain : Origins
+            The same origins in the series as they were passed.
+        names : list
+            Names of the series.
+        """
         table, requested = read_request(self, X, history)
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
@@ -632,7 +647,7 @@ class Forecaster(AttentionEstimator, ABC):
         return replace(plain, table=moved), plain, table.names
 
     def _intervals(self, table, requested, coverages, fresh):
-        """Forecast, with the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
+        """Forecast the requested steps with intervals; (n_rows, 1 + 2 n_coverages)."""
 
         def ends_from(forecasts, drift, jump):
             return self.calibration_.intervals(forecasts, coverages, drift, jump)
@@ -651,7 +666,7 @@ class Forecaster(AttentionEstimator, ABC):
         columns = self._columns_of_table(table, requested, ends_from, fresh)
         variance, dof = np.zeros((len(columns), 1)), 2.0
         for of_category, rows in unknown if ends_from is not None else ():
-            # The effect of a level that is not known is from the distribution of the others'.
+            # Effects of unknown levels are drawn from the distribution of those of all levels.
             forecasts, features = [], table.features.copy()
             for level in np.eye(len(of_category)):
                 features[np.ix_(rows, of_category)] = level
@@ -669,38 +684,52 @@ class Forecaster(AttentionEstimator, ABC):
         return columns
 
     def _columns_of_table(self, table, requested, ends_from=None, fresh=False):
-        """Compute the same of a table in which all levels are known."""
+        """Compute `_requested_columns` of a table in which all levels are known."""
+        # 1. Forecast observed steps, each from the steps before it, as first steps of a
+        # horizon.
         plain, series = Origins.at_ends(table, self._at_once), requested.series
         # Nothing is known before the first step, which stands for itself.
         n_known = np.maximum(requested.step - table.starts[series], 0)
         ahead = requested.step - table.ends[series]
         observed, later = np.flatnonzero(ahead < 0), np.flatnonzero(ahead >= 0)
         columns = []
-        if len(observed) or not len(later):  # each is forecast from the steps before it
+        if len(observed) or not len(later):
             origins = Origins(table, series[observed], n_known[observed], self._at_once)
             origins = origins.with_shared_patterns()
             forecasts, distances = self._with_distances(origins, ends_from, fresh)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
+        # 2. Forecast later steps from the ends of the series, moved to the level after a break.
         if len(later):
             moved, since = self._aligned(table)
             ends = Origins.at_ends(moved, self._at_once)
-            wider = np.sqrt(1 + _UNSURE / since)[:, None, None]
+            wider = np.sqrt(1 + _STEPS_OF_DOUBLE_VARIANCE / since)[:, None, None]
             blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, fresh, wider)
             columns.append(blocks[series[later], ahead[later]])
+        # 3. Convert both back to the original scale, in the order in which they are requested.
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
         origins = plain.at_steps(series, np.minimum(n_known, plain.n_known[series]))
         in_order = self.transform_.decode(in_order, origins)
+        # 4. Bring ends nearer that are farther from forecasts than the series ever moved.
         if ends_from is not None and len(later):
-            reach = farthest_ends(table, ahead.max() + 1)
-            if fresh:  # a short history of a series in training says less than the series
-                training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
-                learned = farthest_ends(self.observed_, ahead.max() + 1)[training]
-                is_training = (table.training_index >= 0)[:, None]
-                larger = np.maximum(reach, learned[table.training_index])
-                reach = np.where(is_training, larger, reach)
-            reach, center = reach[series[later], ahead[later], None], in_order[later, :1]
-            in_order[later] = np.clip(in_order[later], center - reach, center + reach)
+            max_distances = self._max_end_distances(table, ahead.max() + 1, fresh)
+            max_distance = max_distances[series[later], ahead[later], None]
+            center = in_order[later, :1]
+            in_order[later] = np.clip(
+                in_order[later], center - max_distance, center + max_distance
+            )
         return in_order
+
+    def _max_end_distances(self, table, n_steps, fresh):
+        """Bound the distances of interval ends from forecasts; (n_series, n_steps)."""
+        distances = max_end_distances(table, n_steps)
+        if fresh:
+            # A short history of a series in training has moved less than the series itself.
+            training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
+            learned = max_end_distances(self.observed_, n_steps)[training]
+            is_training = (table.training_index >= 0)[:, None]
+            larger = np.maximum(distances, learned[table.training_index])
+            distances = np.where(is_training, larger, distances)
+        return distances
 
     def _blocks_ahead(self, ends, n_steps, ends_from, fresh, wider):
         """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends).
@@ -714,19 +743,24 @@ class Forecaster(AttentionEstimator, ABC):
             # The next block is forecast from the forecasts of this one.
             table = table.with_forecasts(forecasts.mean)
             forecasts = self._forecasts(Origins.at_ends(table, self._at_once))
-            forecasts, _ = self._follow(forecasts, forecasts.origins.past(_LASTING))
+            forecasts, _ = self._follow(forecasts, forecasts.origins.past(_LASTING_STEPS))
             factor = 1 if ends_from is None else self.calibration_.growth(first, len(blocks))
             blocks.append(forecasts.mean[:, :, None] + factor * distances)
         return np.concatenate(blocks, axis=1)
 
     def _with_distances(self, origins, ends_from, fresh):
-        """Forecast at origins in series as they are, and subtract forecasts from their ends.
+        """Forecast at origins in series on the original scale.
 
-        The former are Forecasts, the latter (n_origins, horizon, 1 + n_ends), in which the
-        forecasts themselves come first; without `ends_from` there are no others.
+        Returns
+        -------
+        forecasts : Forecasts
+        distances : ndarray of shape (n_origins, horizon, 1 + n_ends)
+            0, and the ends minus the forecasts. Without `ends_from` there are no ends.
         """
-        # A last value that counts as an outlier may be a jump.
-        last = replace(origins, table=self.transform_.encode(origins.table)).past(_LASTING)
+        # Last values are taken before outliers are damped, since an outlier may be a jump.
+        last = replace(origins, table=self.transform_.encode(origins.table)).past(
+            _LASTING_STEPS
+        )
         origins = replace(origins, table=self._encoded(origins.table))
         if ends_from is None:
             forecasts, _ = self._follow(self._forecasts(origins), last)
@@ -746,8 +780,12 @@ class Forecaster(AttentionEstimator, ABC):
     def _follow(self, forecasts, last):
         """Move forecasts by jumps that last, and find what intervals have to reach.
 
-        That is what was forecast without the jump, or the present level if it may not last, as
-        the distance (n_origins, horizon) from the forecasts.
+        Returns
+        -------
+        forecasts : Forecasts
+        distance : ndarray of shape (n_origins, horizon)
+            Distance from these forecasts to what intervals have to reach: the present level, or
+            after a jump that lasts the forecasts without it. It is 0 without a jump.
         """
         if not hasattr(self, "calibration_"):  # while fitting
             return forecasts, np.zeros_like(forecasts.mean)

@@ -16,7 +16,12 @@ from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ._analogs import MAX_KEYS, Analogs, choose_analogs, refuse_negative
 from ._calibration import MAX_CALIBRATION_ORIGINS, Calibration
-from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, without_known
+from ._feature_effects import (
+    FeatureBasis,
+    FeatureEffects,
+    learn_effects,
+    without_future_covariates,
+)
 from ._forecaster import Forecaster
 from ._forms import to_library
 from ._origins import (
@@ -32,20 +37,20 @@ from ._season import choose_lookback, min_series_length, short_season
 from ._table import naive_scales, spread_over_phases
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
-# Seasons of the lookbacks that "auto" tries, only the first for several series.
+# The lookback "auto" tries 2 and 7 seasons, and only 2 for several series.
 _SEASONS = (2, 7)
-# Stretches of time in which errors choose the normalisation: errors are 0.96 of those with one,
-# on fifteen sets, 0.82 to 1.014.
-_STRETCHES = 3
-# In these at most 2000 windows of a series are remembered: with 4000 a fit takes 1.2 times the
-# seconds, and errors are 0.999 of those.
+# Errors in three stretches of time choose the normalisation: on fifteen sets they lead to
+# errors that are 0.96 of those with one stretch, 0.82 to 1.014.
+_N_STRETCHES = 3
+# In these stretches at most 2000 windows of a series are remembered: with 4000 a fit takes 1.2
+# times the seconds, and errors are 0.999 of those.
 _MAX_TRIED = 2000
 # Intervals of a long single series are calibrated on this share of it, its last steps. At a
 # coverage of 0.9 they contain 0.87 of the steps after random walks; with a share of 0.2 it is
 # 0.84. With a share of 0.6 they contain only 0.2 of the steps soon after some series stopped.
 _CALIBRATED = 0.35
-# What is added to errors, in units of their series, before logarithms.
-_LEAST_ERROR = 0.01
+# Before logarithms are taken, 0.01 is added to errors in units of their series.
+_ADDED_ERROR = 0.01
 
 # Values of the parameter `normalize`.
 _NORMALIZE = ("auto", "last", "seasonal", "standard", "standard_seasonal")
@@ -146,7 +151,7 @@ class KernelForecaster(Forecaster):
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
-        Held-out ``errors``, in units of those of their series, which are the ``unit``.
+        Held-out ``scaled_residuals``; the ``unit`` of a series is the mean size of its own.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -246,25 +251,27 @@ class KernelForecaster(Forecaster):
         check_is_fitted(self)
         origins, _, series_names = self._ends(X, history)
         if self.effects_ is not None:
-            origins = replace(origins, table=self.effects_.rest(origins.table))
-        rows, found, weights = self.analogs_.heaviest(origins, k)
+            origins = replace(origins, table=self.effects_.remove_from(origins.table))
+        rows, windows, weights = self.analogs_.heaviest(origins, k)
         time, names = self.observed_.time, self.observed_.learned_names
-        ends = time.index_between(0, len(time))[self.analogs_.steps[found] - 1]
+        ends = time.index_between(0, len(time))[self.analogs_.steps[windows] - 1]
         table = pd.DataFrame({"time": ends, "weight": weights})
         if len(origins) > 1 or len(self.observed_) > 1 or self.observed_.form.named_rows:
-            table.insert(0, "analog", [names[i] for i in self.analogs_.series[found]])
+            table.insert(0, "analog", [names[i] for i in self.analogs_.series[windows]])
             table.insert(0, "series", [series_names[i] for i in rows])
         return to_library(table, self.observed_.form.library)
 
     def _learn(self, table, report):
+        # 1. Subtract the effects of features, if there are any.
         scale = naive_scales(table.observations)
-        whole = table = self.transform_.encode(table)
+        with_effects = table = self.transform_.encode(table)
         self.effects_ = None
         if isinstance(self.bandwidth, str) and len(table.future_columns):
             validation = Validation.from_table(table, self._at_once, self.season_length_)
             self.effects_ = learn_effects(validation, self.season_length_)[0]
         if self.effects_ is not None:
-            table = self.effects_.rest(table)
+            table = self.effects_.remove_from(table)
+        # 2. Choose the best analogs for each normalisation.
         lookbacks = self._lookbacks(table)
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
         train, _ = self._split(table, lookbacks[-1])
@@ -275,30 +282,33 @@ class KernelForecaster(Forecaster):
             )
             analogs = analogs.with_share(train)
             tried += choose_analogs(analogs, train, lookbacks, self.bandwidth)
-        # A single one needs no errors.
-        stretches = list(self._stretches(table, lookbacks[-1])) if tried[1:] else []
+        # 3. Compare them on three stretches of later windows, if there are several.
+        stretches = list(self._stretches(table, lookbacks[-1])) if len(tried) > 1 else []
         errors = np.zeros((len(tried), len(stretches)))
         for i, k in np.ndindex(*errors.shape):
-            early, late = stretches[k]
-            self.analogs_, late = tried[i][0].fit(early, _MAX_TRIED), replace(late, table=whole)
-            errors[i, k] = _log_error(self._forecasts(_few(late)), scale)
-        analogs, loo = tried[errors.sum(axis=1).argmin()]
+            train, held_out = stretches[k]
+            self.analogs_ = tried[i][0].fit(train, _MAX_TRIED)
+            held_out = _sample(replace(held_out, table=with_effects))
+            errors[i, k] = _log_error(self._forecasts(held_out), scale)
+        analogs, loo_error = tried[errors.sum(axis=1).argmin()]
         if isinstance(self.bandwidth, str):
-            self.loo_score_ = loo
+            self.loo_score_ = loo_error
         self.normalize_, self.lookback_ = analogs.normalize, analogs.lookback
         self.bandwidth_, self.pooled_ = analogs.bandwidth, analogs.pooled
-        parts = []
-        for train, late in self._held_out(table):
-            self.analogs_, late = analogs.fit(train, MAX_KEYS), replace(late, table=whole)
-            parts.append(self._forecasts(_few(late), _LEVELS))
-        block = np.repeat(np.arange(len(parts)), [len(part.origins) for part in parts])
+        # 4. Calibrate intervals on held-out windows, and remember all windows.
+        blocks = []
+        for train, held_out in self._calibration_splits(table):
+            self.analogs_ = analogs.fit(train, MAX_KEYS)
+            held_out = _sample(replace(held_out, table=with_effects))
+            blocks.append(self._forecasts(held_out, _LEVELS))
+        block = np.repeat(np.arange(len(blocks)), [len(f.origins) for f in blocks])
         self.calibration_ = Calibration.fit(
-            Forecasts.joined(parts), _LEVELS, block, self.season_length_
+            Forecasts.joined(blocks), _LEVELS, block, self.season_length_
         )
         self.analogs_ = analogs.fit(Origins.within(table, self._at_once, self.lookback_))
 
     def _steps_at_once(self, length):
-        """Choose the horizon of windows, so that the longest series has a season before it."""
+        """Choose how many steps are forecast at once, so that a season fits before them."""
         if length < min_series_length(1):
             raise ValueError(
                 f"the longest series has {length} sample{'s' if length > 1 else ''}, but "
@@ -306,27 +316,30 @@ class KernelForecaster(Forecaster):
             )
         season = short_season(self.season_length_)
         is_auto = isinstance(self.lookback, str) and length >= 2 * season
-        shortest = season if is_auto else 1
-        most = min(self.horizon_, (length - 1 - shortest) // 2)
-        while most > 1 and self._longest_lookback(length, most) < shortest:
-            most -= 1
-        return most
+        min_lookback = season if is_auto else 1
+        n_steps = min(self.horizon_, (length - 1 - min_lookback) // 2)
+        while n_steps > 1 and self._max_lookback(length, n_steps) < min_lookback:
+            n_steps -= 1
+        return n_steps
 
-    def _longest_lookback(self, length, horizon):
-        """Steps of the longest windows that can be learned from beside those held out."""
+    def _max_lookback(self, length, horizon):
+        """Compute the longest lookback with windows both to learn from and to hold out."""
         return length + 1 - horizon - min_windows(horizon, self.validation_fraction)
 
     def _lookbacks(self, table):
-        """Lookbacks to be tried, ascending."""
+        """List the lookbacks to be tried, ascending."""
         sizes = table.lengths.max(), self.lookback, self._at_once, self.season_length_
-        searched = len(table) == 1 and isinstance(self.bandwidth, str)
-        seasons = _SEASONS if searched else _SEASONS[:1]
-        most = self._longest_lookback(sizes[0], self._at_once)
-        most = max(1, most) if isinstance(self.lookback, str) else np.inf
-        return sorted({min(choose_lookback(*sizes, n_seasons=n), most) for n in seasons})
+        is_searched = len(table) == 1 and isinstance(self.bandwidth, str)
+        seasons = _SEASONS if is_searched else _SEASONS[:1]
+        max_lookback = np.inf
+        if isinstance(self.lookback, str):
+            max_lookback = max(1, self._max_lookback(sizes[0], self._at_once))
+        return sorted(
+            {min(choose_lookback(*sizes, n_seasons=n), max_lookback) for n in seasons}
+        )
 
     def _normalizations(self, table, lookback):
-        """Values of `normalize` to be tried."""
+        """List the values of `normalize` to be tried."""
         if self.normalize != "auto":
             return [self.normalize]
         if not isinstance(self.bandwidth, str):
@@ -337,7 +350,7 @@ class KernelForecaster(Forecaster):
         return list(SEASONAL) if len(table) > 1 else ["standard", *SEASONAL]
 
     def _split(self, table, lookback):
-        """Windows to learn from, and those held out to calibrate on."""
+        """Split windows into those to learn from, and the last ones of each series."""
         origins = Origins.within(table, self._at_once, lookback)
         train, holdout = split_at_ends(origins, self.validation_fraction)
         if len(train) == 0:
@@ -348,19 +361,25 @@ class KernelForecaster(Forecaster):
         return train, holdout
 
     def _stretches(self, table, lookback):
-        """Windows to learn from, and later ones to forecast, for some stretches of time."""
-        origins = Origins.within(table, self._at_once, lookback)
-        for k in range(_STRETCHES):
-            early, late = split_at_ends(origins, min((k + 1) * self.validation_fraction, 1))
-            late = split_at_ends(late, k / (k + 1))[0] if k else late
-            if len(early) and len(late):
-                yield early, late
+        """Yield windows to learn from, and later ones to forecast, for three stretches of time.
 
-    def _held_out(self, table):
-        """List pairs of windows to learn from, and others to calibrate intervals on."""
+        Each stretch is the part `validation_fraction` of the windows, the latest first.
+        """
+        origins = Origins.within(table, self._at_once, lookback)
+        for k in range(_N_STRETCHES):
+            train, late = split_at_ends(origins, min((k + 1) * self.validation_fraction, 1))
+            held_out = split_at_ends(late, k / (k + 1))[0] if k else late
+            if len(train) and len(held_out):
+                yield train, held_out
+
+    def _calibration_splits(self, table):
+        """List pairs of windows to learn from, and others to calibrate intervals on.
+
+        For a single series these are blocks of time, each with all windows that share no steps
+        with it; otherwise they are the last windows of each series.
+        """
         pairs = []
         if len(table) == 1:
-            # A block is forecast from all windows that share no steps with it.
             validation = Validation.from_table(
                 table, self._at_once, self.lookback_, _CALIBRATED
             )
@@ -369,24 +388,26 @@ class KernelForecaster(Forecaster):
                 overlaps = validation.overlapping(origins.series, origins.n_known, block)
                 if not overlaps.all():
                     pairs.append((origins.take(~overlaps), validation.tests.take(rows)))
-        # Otherwise the last windows are held out.
         return pairs or [self._split(table, self.lookback_)]
 
     def _forecasts(self, origins, levels=None):
         def averages(origins):
-            """Means and quantiles, one below the other."""
+            """Join means and quantiles; (n_origins, 1 + n_levels, horizon)."""
             mean, quantiles = self.analogs_.forecast(origins, levels)
-            further = [] if levels is None else [np.moveaxis(quantiles, 2, 1)]
-            return np.concatenate([mean[:, None], *further], axis=1)
+            if levels is None:
+                return mean[:, None]
+            return np.concatenate([mean[:, None], np.moveaxis(quantiles, 2, 1)], axis=1)
+
+        def averages_without_features(origins):
+            table = without_future_covariates(origins.table)
+            return averages(replace(origins, table=table))
 
         if self.effects_ is None:
-            found = averages(origins)
+            forecasts = averages(origins)
         else:
-            found = self.effects_.added_to(
-                lambda rest: averages(replace(rest, table=without_known(rest.table))), origins
-            )
-        quantiles = None if levels is None else np.moveaxis(found[:, 1:], 1, 2)
-        return Forecasts(origins, found[:, 0], quantiles=quantiles)
+            forecasts = self.effects_.added_to(averages_without_features, origins)
+        quantiles = None if levels is None else np.moveaxis(forecasts[:, 1:], 1, 2)
+        return Forecasts(origins, forecasts[:, 0], quantiles=quantiles)
 
     @property
     def n_windows_(self):
@@ -395,7 +416,8 @@ class KernelForecaster(Forecaster):
 
     @property
     def _sees_events(self):
-        return isinstance(self.bandwidth, str)  # a number is of columns that were passed
+        # A given bandwidth has a number for each column that was passed, and none for others.
+        return isinstance(self.bandwidth, str)
 
     def _check_parameters(self):
         check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
@@ -408,13 +430,16 @@ class KernelForecaster(Forecaster):
     _held = (*Forecaster._held, Analogs, FeatureBasis, FeatureEffects)
 
 
-def _few(origins):
-    """Choose the held-out origins that errors are taken of."""
+def _sample(origins):
+    """Choose up to 250 held-out origins, spread over time."""
     return origins.take(spread_over_phases(len(origins), MAX_CALIBRATION_ORIGINS))
 
 
 def _log_error(forecasts, scale):
-    """Mean logarithm of errors, to compare forecasts of windows large and small."""
+    """Average the logarithms of mean absolute errors, so that large windows do not dominate.
+
+    Errors are in units of `scale` (n_series,).
+    """
     origins = forecasts.origins
-    missed = np.abs(origins.targets() - forecasts.mean).mean(axis=1) / scale[origins.series]
-    return np.log(missed + _LEAST_ERROR).mean()
+    errors = np.abs(origins.targets() - forecasts.mean).mean(axis=1) / scale[origins.series]
+    return np.log(errors + _ADDED_ERROR).mean()

@@ -1,4 +1,9 @@
-"""The transformer of a forecaster: network, loss, outputs and weights."""
+"""The transformer of a forecaster: network, loss, outputs and weights.
+
+B is the number of windows in a batch. `units` (n_origins, 2) are the level and the unit of the
+series at each origin, in which windows are standardised. Targets are relative to a base
+forecast, in the same unit.
+"""
 
 import torch
 from torch import nn
@@ -7,17 +12,31 @@ from ..nn import Patches, TokenEncoder
 from ..nn._random import initialize
 from ..training._network import threads_of_pass
 
-# Windows at once where nothing is learned.
+# Outputs are computed for 2048 windows at once.
 _BLOCK = 2048
 
 
 class ForecastNetwork(nn.Module):
-    """Encoder of the patches of a window, and a linear map from all of them to the horizon."""
+    """Encoder of the patches of a window, and a linear map from all of them to the horizon.
 
-    # Tokens are patches of `patch_length` steps of the `lookback`, with `n_past` features, and
-    # of `n_future` features of the `horizon`. Windows are relative to their `center`, "mean" or
-    # "last", in units of their own spread, or unchanged for None. Outputs are differences where
-    # `relative`, and otherwise at that center. `shape` is that of TokenEncoder.
+    Parameters
+    ----------
+    lookback, horizon : int
+        Steps of the window and of the forecast.
+    n_past, n_future : int
+        Number of features in the window, and of those known in the horizon.
+    patch_length : int
+        Steps of a patch. Tokens are patches of the window with its features, and patches of the
+        features of the horizon.
+    d_model : int
+    center : "mean", "last" or None
+        What is subtracted from a window before it is divided by its standard deviation; None
+        for unchanged windows.
+    relative : bool
+        Whether outputs are differences from a base, to which the center is not added.
+    **shape
+        Arguments of TokenEncoder.
+    """
 
     def __init__(
         self,
@@ -46,20 +65,31 @@ class ForecastNetwork(nn.Module):
         initialize(self)
 
     def forward(self, past, past_features=None, future_features=None, *, need_weights=False):
-        """Outputs (B, horizon), and weights of each layer's attention if needed, else None.
+        """Compute the outputs of windows.
 
-        Windows are (B, lookback), features (B, lookback, n_past) and (B, horizon, n_future).
+        Parameters
+        ----------
+        past : Tensor of shape (B, lookback)
+        past_features : Tensor of shape (B, lookback, n_past), default=None
+        future_features : Tensor of shape (B, horizon, n_future), default=None
+        need_weights : bool, default=False
+
+        Returns
+        -------
+        outputs : Tensor of shape (B, horizon)
+        weights : list of Tensor or None
+            Weights of each layer's attention, if they are needed.
         """
         x = past[..., None]  # (B, lookback, 1)
         if self.center is not None:
-            center, scale = _own_units(x, self.center)
+            center, scale = _window_units(x, self.center)
             x = (x - center) / scale
         if past_features is not None:
             x = torch.cat([x, past_features], dim=-1)  # (B, lookback, 1 + n_past)
         tokens = self.embed(self.patches(x))  # (B, n_patches, d_model)
         if self.embed_future is not None:
-            later = self.embed_future(self.patches(future_features))
-            tokens = torch.cat([tokens, later], dim=1)  # (B, n_tokens, d_model)
+            future_tokens = self.embed_future(self.patches(future_features))
+            tokens = torch.cat([tokens, future_tokens], dim=1)  # (B, n_tokens, d_model)
         tokens, weights = self.encoder(tokens, need_weights=need_weights)
         forecasts = self.head(tokens.flatten(1))  # (B, horizon)
         if self.center is not None:
@@ -69,61 +99,72 @@ class ForecastNetwork(nn.Module):
         return forecasts, weights
 
 
-def _own_units(x, center):
-    """Level and spread (B, 1, 1) of windows (B, T, 1); the level is their "mean" or "last"."""
-    # So a model does not depend on levels that change over time (Kim et al. 2022, without
-    # learned slope and shift). A window that is constant, but for rounding, is not divided.
+def _window_units(x, center):
+    """Compute the center and the standard deviation of windows `x` (B, T, 1); both (B, 1, 1).
+
+    With them a network does not depend on levels that change over time (Kim et al. 2022,
+    Reversible instance normalization, ICLR, without learned slope and shift). `center` is
+    "mean" or "last".
+    """
     level = x.mean(dim=1, keepdim=True) if center == "mean" else x[:, -1:]
-    spread = x.std(dim=1, correction=0, keepdim=True)
+    std = x.std(dim=1, correction=0, keepdim=True)
+    # A window that is constant, but for rounding, is not divided.
     rounding = 100 * torch.finfo(x.dtype).eps * x.abs().amax(dim=1, keepdim=True)
-    return level, spread.masked_fill(spread <= rounding, 1.0)
+    return level, std.masked_fill(std <= rounding, 1.0)
 
 
 def squared_error(origins, base, units, scaling):
-    """Loss of a network that learns targets less a base, of some rows.
+    """Make the loss of a network that learns the targets at `origins` minus a base.
 
-    `base` (n_origins, horizon or 1) is in the `units` of :func:`outputs_of`.
+    ``batch_loss(network, rows)`` is the mean squared error of the origins in these rows, in
+    units of the series. `base` is (n_origins, horizon or 1) and `scaling` a Scaling.
     """
 
     def batch_loss(network, rows):
         numbers, device = rows.cpu().numpy(), rows.device
-        batch, own = origins.take(numbers), units[numbers]
-        aim = (batch.targets() - base[numbers]) / own[:, 1:]
-        outputs, _ = network(*_inputs(batch, own, scaling, device))
-        return (outputs - _tensor(aim, device)).square().mean()
+        batch, batch_units = origins.take(numbers), units[numbers]
+        targets = (batch.targets() - base[numbers]) / batch_units[:, 1:]
+        outputs, _ = network(*_inputs(batch, batch_units, scaling, device))
+        return (outputs - _tensor(targets, device)).square().mean()
 
     return batch_loss
 
 
 @torch.no_grad()
 def outputs_of(network, origins, units, scaling, *, need_weights=False):
-    """Outputs (n_origins, horizon) of a network in evaluation mode, in its units."""
-    # `units` (n_origins, 2) are level and unit of each series. With `need_weights` weights of
-    # the attention, (n_origins, n_layers, n_heads, n_tokens, n_tokens).
+    """Compute the outputs (n_origins, horizon) of a network in evaluation mode, in its units.
+
+    With `need_weights` the result is instead the weights of its attention, of shape (n_origins,
+    n_layers, n_heads, n_tokens, n_tokens).
+    """
     device = next(network.parameters()).device
-    found = []
+    results = []
     with threads_of_pass(network, len(origins) * network.n_tokens):
-        for part in torch.arange(len(origins)).split(_BLOCK):
-            rows = part.numpy()
+        for block in torch.arange(len(origins)).split(_BLOCK):
+            rows = block.numpy()
             inputs = _inputs(origins.take(rows), units[rows], scaling, device)
-            outputs, maps = network(*inputs, need_weights=need_weights)
-            found.append(torch.stack(maps, dim=1) if need_weights else outputs)
-    return torch.cat(found).double().cpu().numpy()
+            outputs, weights = network(*inputs, need_weights=need_weights)
+            results.append(torch.stack(weights, dim=1) if need_weights else outputs)
+    return torch.cat(results).double().cpu().numpy()
 
 
 def _inputs(origins, units, scaling, device):
-    """Windows, their features and known later ones in units of the network; None for none."""
+    """Make the inputs of the network: windows, their features, and those of the horizon.
+
+    All are in its units; features are None if there are none.
+    """
     past = (origins.past(scaling.lookback) - units[:, :1]) / units[:, 1:]
-    features, later = origins.past_features(scaling.lookback), origins.future_features()
+    features, future = origins.past_features(scaling.lookback), origins.future_features()
     center, scale, future_columns = scaling.center, scaling.scale, origins.table.future_columns
-    if later is not None:
-        later = (later - center[future_columns]) / scale[future_columns]
+    if future is not None:
+        future = (future - center[future_columns]) / scale[future_columns]
     return [
         _tensor(past, device),
         None if features is None else _tensor((features - center) / scale, device),
-        None if later is None else _tensor(later, device),
+        None if future is None else _tensor(future, device),
     ]
 
 
 def _tensor(values, device):
+    """Convert an array to single precision on a device."""
     return torch.from_numpy(values.astype("float32")).to(device)

@@ -1,17 +1,30 @@
-"""A ridge regression on all series of a panel that corrects the mean of classical forecasts."""
+"""Ridge regression on all series of a panel that corrects the mean of classical forecasts.
+
+Forecasts: the unweighted mean of the `Classical` forecasts plus a correction, mixed with the
+ensemble of all candidates. For each step ahead the correction is a linear function of 1, the
+last steps, how far each classical forecast is from their mean, and the mean. All are seasonally
+adjusted, relative to the last value, in units of the mean absolute difference of neighbouring
+values, and features are compressed by arcsinh.
+
+Learns: the coefficients of each step ahead from all origins of all series, and its share in the
+mixture from origins within a horizon of the end of each series.
+
+Costs: the classical forecasts at up to 40 000 origins, and two linear systems for each step
+ahead, one for the share and one for later forecasts.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ._classical import Classical
-from ._combination import best_share
+from ._combination import best_mixing_weight
 from ._origins import Origins
 from ._season import SeasonalAdjustment
 from ._table import mean_differences, positions
 
-# Features are the last 63 steps relative to the one after them. A tenth of the mean difference
-# of 256 steps is the smallest unit, for series that did not change lately. At most 40 000
+# Features are 63 of the last 64 steps, relative to the last one. The unit is at least a tenth
+# of the mean difference of 256 steps, for series that did not change lately. At most 40 000
 # origins are learned from. On twelve panels errors are 0.997 of those with 32 steps.
 _WINDOW, _LONG_WINDOW, _MAX_ORIGINS = 64, 256, 40_000
 # The penalty is relative to the mean square of a column. On sixteen panels a third of it, three
@@ -23,20 +36,15 @@ _PENALTY = 0.03
 class PanelRidge:
     """Corrections of the mean of classical forecasts, learned from all origins of all series.
 
-    For each step ahead the features are 1, the last steps, how far each candidate is from the
-    mean forecast, and the mean forecast. They are seasonally adjusted, relative to the last
-    value, in units of the mean absolute difference of neighbouring values, and compressed by
-    arcsinh.
-
     Attributes
     ----------
     classical : Classical
-        The candidates.
+        Makes the forecasts that are corrected.
     is_excluded : ndarray of bool of shape (n_series,)
-        True for series that mostly are at their minimum, which are not corrected.
+        True for intermittent series, which are not corrected.
     coef : ndarray of shape (horizon, n_features)
     share : float
-        Weight of the corrected forecasts beside those passed to `forecast`.
+        Mixing weight of the corrected forecasts beside those passed to `forecast`.
     """
 
     classical: Classical
@@ -46,17 +54,29 @@ class PanelRidge:
 
     @classmethod
     def fit(cls, validation, held_out, classical, random_state):
-        """Fit to all origins; return it, and held-out forecasts with its share.
+        """Fit corrections to all origins, if they help at the last ones.
 
-        The share, and corrections of held-out forecasts (n_validation, horizon) within a
-        horizon of the end of a series, come from a fit to earlier steps. Earlier held-out
-        forecasts are not corrected. If corrections do not help there, None and `held_out` are
-        returned.
+        Parameters
+        ----------
+        validation : Validation
+        held_out : ndarray of shape (n_validation, horizon)
+            Out-of-fold means of the ensemble.
+        classical : Classical
+        random_state : RandomState
+            Draws 40 000 origins if there are more.
+
+        Returns
+        -------
+        ridge : PanelRidge or None
+        mixed : ndarray of shape (n_validation, horizon)
+            `held_out`, mixed with corrected forecasts at origins within a horizon of the end of
+            a series. Their coefficients come from a fit to earlier steps, and so does the
+            share. Earlier forecasts are not corrected.
         """
         tests, is_excluded = validation.tests, validation.is_intermittent
         is_last = tests.steps_left <= tests.horizon
         rows = np.flatnonzero(is_last & ~is_excluded[tests.series])
-        until, lengths = validation.first_test_step(rows), tests.table.lengths
+        first_held_out, lengths = validation.first_test_step(rows), tests.table.lengths
         series, n_known = positions(1, np.where(is_excluded, 0, np.maximum(lengths - 1, 0)))
         if len(series) > _MAX_ORIGINS:
             drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
@@ -67,17 +87,18 @@ class PanelRidge:
         features = _Features(origins, classical)
 
         def fit_before(ends):
-            """Fit to the steps of each series before its end; (n_series,)."""
+            """Fit to targets before the step `ends` (n_series,) of each series."""
             is_target = origins.target_steps < ends[series][:, None]
             return cls(classical, is_excluded, features.fit(is_target, series))
 
-        ridge = fit_before(until)
+        ridge = fit_before(first_held_out)
         corrected = np.full_like(held_out, np.nan)
-        corrected[rows] = ridge.corrected(tests.take(rows).with_patterns_before(until))
-        share, _ = best_share(validation, held_out, corrected)
+        last_tests = tests.take(rows).with_patterns_before(first_held_out)
+        corrected[rows] = ridge.corrected(last_tests)
+        share, _ = best_mixing_weight(validation, held_out, corrected)
         if share == 0:
             return None, held_out
-        # Few origins determine the best share, so that it is averaged with one half. On fifteen
+        # Few origins determine the best share, so that it is averaged with 0.5. On fifteen
         # panels errors are 0.999, and symmetric percentage errors 0.995, of those without.
         share = (share + 0.5) / 2
         mixed = np.where(
@@ -93,20 +114,34 @@ class PanelRidge:
     def corrected(self, origins):
         """Correct the mean of the classical forecasts; (n_origins, horizon)."""
         features = _Features(origins, self.classical)
-        corrections = [features.at(step) @ coef for step, coef in enumerate(self.coef)]
+        corrections = [features.of_step(step) @ coef for step, coef in enumerate(self.coef)]
         return features.level + features.unit * (features.mean + np.stack(corrections, axis=1))
 
 
 class _Features:
-    """Features, forecasts and targets at origins, relative to `level` and in a `unit`."""
+    """Features, classical forecasts and targets at origins, relative to a level and in a unit.
+
+    Attributes
+    ----------
+    level : ndarray of shape (n_origins, horizon)
+        The last value, seasonally adjusted, plus the seasonal pattern of each target.
+    unit : ndarray of shape (n_origins, 1)
+        Mean absolute difference of neighbouring values, 0 for constant series.
+    mean : ndarray of shape (n_origins, horizon)
+        Mean of the classical forecasts.
+    deviations : ndarray of shape (n_origins, n_names, horizon)
+        arcsinh of the classical forecasts minus their mean.
+    past : ndarray of shape (n_origins, 64)
+        1, and arcsinh of the steps before the last one.
+    targets : ndarray of shape (n_origins, horizon)
+        NaN where unknown, and for constant series.
+    """
 
     def __init__(self, origins, classical):
         season = SeasonalAdjustment.learn(origins, classical.season_length)
-        row, steps = (
-            season.pattern_of_origin[:, None],
-            origins.n_known[:, None] - _WINDOW + np.arange(_WINDOW),
-        )
-        past = origins.past(_WINDOW) - season.patterns_at(row, np.maximum(steps, 0))
+        pattern = season.pattern_of_origin[:, None]
+        steps = origins.n_known[:, None] - _WINDOW + np.arange(_WINDOW)
+        past = origins.past(_WINDOW) - season.patterns_at(pattern, np.maximum(steps, 0))
         long_past = origins.past(_LONG_WINDOW)
         self.unit = np.maximum(
             mean_differences(past, origins.n_known),
@@ -116,34 +151,40 @@ class _Features:
         # A constant series has no unit: it is forecast by its last value, and not learned from.
         self.unit[is_constant] = 0.0
         divisor = np.where(is_constant, 1.0, self.unit)
-        self.level = past[:, -1:] + season.patterns_at(row, origins.target_steps)
-        each = (classical.forecast(origins) - self.level[:, None]) / divisor[:, None]
-        self.mean = each.mean(axis=1)
-        self.deviations = np.arcsinh(each - self.mean[:, None])
-        past = np.arcsinh((past[:, :-1] - past[:, -1:]) / divisor)
-        self.past = np.hstack([np.ones_like(divisor), past])
+        self.level = past[:, -1:] + season.patterns_at(pattern, origins.target_steps)
+        forecasts = (classical.forecast(origins) - self.level[:, None]) / divisor[:, None]
+        self.mean = forecasts.mean(axis=1)
+        self.deviations = np.arcsinh(forecasts - self.mean[:, None])
+        relative_past = np.arcsinh((past[:, :-1] - past[:, -1:]) / divisor)
+        self.past = np.hstack([np.ones_like(divisor), relative_past])
         targets = np.where(is_constant, np.nan, origins.targets())
         self.targets = (targets - self.level) / divisor
 
-    def at(self, step):
-        """Join the features of a step ahead; (n_origins, n_features)."""
+    def of_step(self, step):
+        """Join the features of one step ahead; (n_origins, n_features)."""
         mean = np.arcsinh(self.mean[:, [step]])
         return np.hstack([self.past, self.deviations[:, :, step], mean])
 
     def fit(self, is_target, series):
-        """Fit coefficients (horizon, n_features) to targets, where `is_target` is True."""
+        """Fit a weighted ridge regression for each step ahead; (horizon, n_features).
+
+        `is_target` (n_origins, horizon) is True for the targets to learn from, and `series`
+        (n_origins,) is the series of each origin.
+        """
         is_target &= ~np.isnan(self.targets)
         residuals = np.where(is_target, np.nan_to_num(self.targets) - self.mean, 0.0)
         n_targets = is_target.sum(axis=1)
+        # 1. The weight of an origin is 1 / (its mean absolute residual + the median over
+        # origins), so that large residuals do not dominate, and the n origins of a series count
+        # as sqrt(n) origins.
         size = np.abs(residuals).sum(axis=1) / np.maximum(n_targets, 1)
         size += np.median(size[n_targets > 0]) + 1e-9 if n_targets.any() else 1.0
-        # An origin has weight 1 / (mean absolute residual + its median over origins), so that
-        # large residuals do not dominate. All n origins of a series count as root n of them.
         n_origins = np.bincount(series[n_targets > 0], minlength=series.max(initial=0) + 1)
         weights = 1 / (size * np.sqrt(np.maximum(n_origins, 1))[series])
+        # 2. Solve the normal equations of each step ahead, with a penalty.
         coef = []
         for step in range(is_target.shape[1]):
-            features = self.at(step)
+            features = self.of_step(step)
             weighted = (weights * is_target[:, step])[:, None] * features
             gram = features.T @ weighted
             penalty = _PENALTY * np.diag(gram) + 1e-9 * (1 + np.trace(gram))

@@ -3,6 +3,10 @@
 A panel is divided into groups of a few hundred whole series, and a forecaster is fitted to
 each group where its rows are. A hash of its id assigns a series to a group, so that groups are
 alike, and the same series are learned from together however rows are divided into partitions.
+
+In this module a fitted is what the fit of a group returns: its forecaster, None if the group
+has no series, or a list of messages if its series cannot be read. A task is a call that Dask
+makes later.
 """
 
 import copy
@@ -20,15 +24,20 @@ from ._feature_rows import column_of_each_feature
 from ._forms import SERIES, TARGET
 from ._inputs import make_training_table, read_training_data
 
-# Series in a group, and in the sample that decides what is the same for all groups. On the
-# monthly series of M3 errors are those of one forecaster for all, in groups of 300 as of 500.
+# A group has about 500 series, and 300 are in the sample that decides what is the same for all
+# groups. On the monthly series of M3 errors are those of one forecaster for all series, both in
+# groups of 300 and of 500.
 _GROUP, _SAMPLE = 500, 300
-# Errors that a message describes before it only counts them.
-_DESCRIBED = 20
+# A message describes up to 20 errors, and counts the others.
+_MAX_DESCRIBED = 20
 
 
 def over_groups(method):
-    """Decorate a method of forecasters: of a panel in partitions it is called by group."""
+    """Decorate a method of forecasters, so that it is called for each group of a panel.
+
+    If there is no panel in partitions, Dask collections come into memory, and the method is
+    called as it is.
+    """
     name, signature = method.__name__, inspect.signature(method)
 
     @functools.wraps(method)
@@ -42,7 +51,6 @@ def over_groups(method):
                 vars(forecaster).pop("panel_", None)
         elif hasattr(forecaster, "panel_"):
             return _OF_FITTED.get(name, _frame)(forecaster, name, **arguments)
-        # What is no panel comes into memory.
         in_memory = {
             key: value.compute() if is_partitioned(value) else value
             for key, value in arguments.items()
@@ -60,7 +68,7 @@ class Panel:
 
     Attributes
     ----------
-    parts : list of Delayed
+    groups : list of Delayed
         The forecaster of each group; None of a group without series. Of a stored panel they
         are in memory.
     divisions : tuple or None
@@ -68,73 +76,82 @@ class Panel:
         If it is None, series are assigned to groups by a hash.
     """
 
-    def __init__(self, parts, divisions):
-        self.parts, self.divisions = parts, divisions
+    def __init__(self, groups, divisions):
+        self.groups, self.divisions = groups, divisions
 
     def __getstate__(self):
         import dask
 
-        return {"parts": list(dask.compute(*self.parts)), "divisions": self.divisions}
+        return {"parts": list(dask.compute(*self.groups)), "divisions": self.divisions}
+
+    def __setstate__(self, state):
+        # The key of 0.2.0 is kept, so that its pickles can be loaded.
+        self.__init__(state["parts"], state["divisions"])
 
     def tasks(self, function, names, **arguments):
-        """Calls ``function(part, **arguments)``; arguments of `names` are rows of the group."""
+        """Make a task ``function(fitted, **arguments)`` for each group.
+
+        Of the arguments in `names`, which are frames, each task gets the rows of its group.
+        """
         import dask
 
-        calls = [{} for _ in self.parts]
+        calls = [{} for _ in self.groups]
         for name, value in arguments.items():
             values = [value] * len(calls)
             if name in names:
-                # They are computed once, also if the result is computed several times.
+                # Rows are computed once, even if the result is computed several times.
                 values = dask.persist(*_groups(name, value, len(calls), self.divisions))
             for call, value_of_group in zip(calls, values, strict=True):
                 call[name] = value_of_group
-        pairs = zip(self.parts, calls, strict=True)
-        return [_later(function, part, **call) for part, call in pairs]
+        return [
+            _later(function, fitted, **call)
+            for fitted, call in zip(self.groups, calls, strict=True)
+        ]
 
 
 def _fit(forecaster, X, y=None):
-    """Fit a forecaster to each group of series, and keep these."""
+    """Fit a forecaster to each group of series, and keep them in a Panel as `panel_`."""
     groups, divisions, model, sample, reference = _prepared(forecaster, X, y)
     freq = sample.observed_.time.freq
     options = reference, freq, getattr(forecaster, "log", None) == "auto"
-    parts = _persisted([_later(_fitted, model, rows, *options) for rows in groups])
+    fitted_groups = _persisted([_later(_fit_group, model, rows, *options) for rows in groups])
     for name in [name for name in vars(forecaster) if name.endswith("_")]:
         delattr(forecaster, name)
     for name in ("n_features_in_", "feature_names_in_", "horizon_", "season_length_"):
         if hasattr(sample, name):
             setattr(forecaster, name, getattr(sample, name))
-    forecaster.panel_ = Panel(parts, divisions)
+    forecaster.panel_ = Panel(fitted_groups, divisions)
     return forecaster
 
 
 def _backtest(forecaster, X, y=None, **options):
     """Return the backtests of all groups as one frame, computed later."""
     groups, _, model, *_ = _prepared(forecaster, X, y)
-    lost = [name for name in getattr(forecaster, "feature_names_in_", ()) if name not in X]
-    if lost:
+    missing = [name for name in getattr(forecaster, "feature_names_in_", ()) if name not in X]
+    if missing:
         raise ValueError(
-            f"X has no columns {lost}, but {type(forecaster).__name__} was fitted with these "
-            "features: pass them in X."
+            f"X has no columns {missing}, but {type(forecaster).__name__} was fitted with "
+            "these features: pass them in X."
         )
     return _joined([_later(_called, model, "backtest", X=rows, **options) for rows in groups])
 
 
 def _frame(forecaster, name, **arguments):
-    """Return the frames that a method of the parts returns as one, computed later."""
+    """Call a method of all fitted groups, and join the frames that it returns."""
     X, names = arguments.get("X"), {"history"}
     # Steps to forecast may also be a number, a date, or an index of time.
     if np.ndim(X) and not (isinstance(X, pd.Index) and X.nlevels == 1):
         names.add("X")
-    names = {each for each in names if arguments.get(each) is not None}
+    names = {argument for argument in names if arguments.get(argument) is not None}
     return _joined(forecaster.panel_.tasks(_called, names, method=name, **arguments))
 
 
 def _update(forecaster, name, X, y=None):
-    """Append observations to the series of each part."""
+    """Append observations to the series of each fitted."""
     _refuse_y(y)
     panel = forecaster.panel_
-    parts = _persisted(panel.tasks(_updated, ["X"], X=X))
-    forecaster.panel_ = Panel(parts, panel.divisions)
+    fitted_groups = _persisted(panel.tasks(_updated, ["X"], X=X))
+    forecaster.panel_ = Panel(fitted_groups, panel.divisions)
     return forecaster
 
 
@@ -162,14 +179,15 @@ def _prepared(forecaster, X, y):
     groups : list of Delayed
         Rows of each group.
     divisions : tuple or None
-        As of a :class:`Panel`.
+        Divisions of the index, as in :class:`Panel`.
     model : Forecaster
-        To be fitted to each group.
+        Forecaster to be fitted to each group.
     sample : Forecaster
-        Fitted to a sample of series.
+        Forecaster that is fitted to a sample of series.
     reference : DataFrame
         Rows of the longest series of the sample.
     """
+    # 1. Draw a sample of series, those of the smallest hashes.
     forecaster._check_every_parameter()
     _refuse_y(y)
     rows, divisions = _with_ids(X), X.divisions if _has_whole_series(X) else None
@@ -177,40 +195,53 @@ def _prepared(forecaster, X, y):
     if not len(hashes):
         raise ValueError("X has no rows: pass at least one series.")
     largest = hashes[:_SAMPLE][-1]
-    known = rows.map_partitions(lambda frame: frame[_hashes(frame) <= largest], meta=rows._meta)
-    known = known.compute()
+    sample_rows = rows.map_partitions(
+        lambda frame: frame[_hashes(frame) <= largest], meta=rows._meta
+    ).compute()
+    # 2. Fit a forecaster to it. If some series cannot be read, they are left out here, and
+    # named after the fit of all groups.
     try:
-        sample = clone(forecaster).fit(known)
+        sample = clone(forecaster).fit(sample_rows)
     except ValueError:
-        # Bad series are named after the fit of all groups.
-        bad = _errors_of_series(forecaster, known, known[:0])
-        known = known[~known[SERIES].isin(list(bad))]
-        if not bad or known.empty:
+        errors = _errors_of_series(forecaster, sample_rows, sample_rows[:0])
+        sample_rows = sample_rows[~sample_rows[SERIES].isin(list(errors))]
+        if not errors or sample_rows.empty:
             raise
-        sample = clone(forecaster).fit(known)
+        sample = clone(forecaster).fit(sample_rows)
+    # 3. Give the model of all groups the season and the scale of the sample.
     model, seasons = clone(forecaster), getattr(sample, "seasons_", [sample.season_length_])
     if model.season_length == "auto" and len(seasons) == 1:
         model.season_length = seasons[0]
     if getattr(model, "log", None) == "auto":
         model.log = sample.transform_.log
     n_groups = max(1, round(len(hashes) / _GROUP))
-    reference = known[known[SERIES] == known[SERIES].value_counts().idxmax()]
+    names = sample_rows[SERIES]
+    reference = sample_rows[names == names.value_counts().idxmax()]
     return _groups("X", X, n_groups, divisions), divisions, model, sample, reference
 
 
 def _groups(what, rows, n_groups, divisions):
-    """Rows of each group, as tasks to be; `what` is the name of the rows.
+    """Divide rows into groups; a list of tasks that return them.
 
-    Without divisions there are `n_groups`.
+    Parameters
+    ----------
+    what : str
+        Name of the rows in messages.
+    rows : frame
+        Frame of Dask, pandas or polars.
+    n_groups : int
+        Number of groups; it is not used if there are divisions.
+    divisions : tuple or None
+        Divisions of the index, as in :class:`Panel`.
     """
     import dask.dataframe
 
-    given, rows = rows, rows if is_partitioned(rows) else to_pandas(rows)
+    kind, rows = type(rows).__name__, rows if is_partitioned(rows) else to_pandas(rows)
     if isinstance(rows, pd.DataFrame) and rows.index.nlevels == 1:
         rows = dask.dataframe.from_pandas(rows, npartitions=1)
     if not _has_ids(rows):
         raise ValueError(
-            f"{what} of type {type(given).__name__} is not a frame with the column {SERIES!r}: "
+            f"{what} of type {kind} is not a frame with the column {SERIES!r}: "
             "pass a frame of Dask, pandas or polars that has it."
         )
     if "_partitions" in rows:  # Dask would take it for the number of a partition
@@ -231,8 +262,13 @@ def _groups(what, rows, n_groups, divisions):
         ) from error
 
 
-def _fitted(model, rows, reference, freq, may_change_scale):
-    """Fit a forecaster to the rows of a group, or list what is wrong with its series."""
+def _fit_group(model, rows, reference, freq, may_change_scale):
+    """Fit a forecaster to the rows of a group; return a fitted.
+
+    `reference` are the rows of a good series, and `freq` is the frequency of the sample. If
+    `may_change_scale`, groups without positive values, or with negative ones, have no
+    logarithms.
+    """
     if rows.empty:
         return None
     model = clone(model)
@@ -252,43 +288,44 @@ def _fitted(model, rows, reference, freq, may_change_scale):
     return model
 
 
-def _updated(part, X):
-    """Append observations to a copy of a part, or say what is wrong."""
+def _updated(fitted, X):
+    """Append observations to a copy of a fitted group; return it, or a list of the error."""
     try:
-        return part if X.empty else copy.deepcopy(_known(part, X)).update(X)
+        return fitted if X.empty else copy.deepcopy(_known(fitted, X)).update(X)
     except ValueError as error:
         return [str(error)]
 
 
-def _scored(part, X):
-    """Score a part, and count the series with values."""
+def _scored(fitted, X):
+    """Score a fitted group; return the score, and the number of series with values."""
     has_values = X[TARGET].notna() if TARGET in X else np.ones(len(X), dtype=bool)
     n_series = X[SERIES][has_values].nunique()
-    return (_known(part, X).score(X), n_series) if n_series else (0.0, 0)
+    return (_known(fitted, X).score(X), n_series) if n_series else (0.0, 0)
 
 
-def _called(part, method, **arguments):
-    """Return the frame that a method of a part returns; None for a group without rows."""
+def _called(fitted, method, **arguments):
+    """Call a method of a fitted group that returns a frame; None for a group without rows."""
     frames = [value for value in arguments.values() if isinstance(value, pd.DataFrame)]
-    if all(frame.empty for frame in frames) and (frames or part is None):
+    if all(frame.empty for frame in frames) and (frames or fitted is None):
         return None
-    return getattr(_known(part, *frames), method)(**arguments)
+    return getattr(_known(fitted, *frames), method)(**arguments)
 
 
-def _known(part, *frames):
-    """Return a part, or raise if rows are of series of a group without a forecaster."""
-    if part is None:
+def _known(fitted, *frames):
+    """Return a fitted group, or raise if it is None, since the rows are of unknown series."""
+    if fitted is None:
         unknown = [name for frame in frames for name in frame[SERIES].unique()]
         raise ValueError(
             f"X has the series {unknown}, whose group has none in the fit: fit anew."
         )
-    return part
+    return fitted
 
 
 def _errors_of_series(forecaster, rows, reference):
-    """Describe the series that cannot be learned from, by their ids.
+    """Find the series that cannot be learned from; a dict of messages by their ids.
 
-    Each is read beside the rows of a good series, from which its frequency can be inferred.
+    Each is read together with the rows of a good series, the `reference`, from which its
+    frequency can be inferred.
     """
     errors = {}
     for name, series in rows.groupby(SERIES, observed=True):
@@ -306,28 +343,32 @@ def _errors_of_series(forecaster, rows, reference):
 
 
 def _persisted(tasks):
-    """Compute tasks where their data are, and keep the results there; raise if some are bad."""
+    """Compute fitted groups where their data are, and raise if some of them are messages."""
     import dask
 
-    parts = dask.persist(*tasks)
-    bad = [_later(lambda part: part if isinstance(part, list) else [], part) for part in parts]
-    errors = sorted({error for errors in dask.compute(*bad) for error in errors})
+    groups = dask.persist(*tasks)
+    messages = [
+        _later(lambda fitted: fitted if isinstance(fitted, list) else [], fitted)
+        for fitted in groups
+    ]
+    errors = sorted({error for group in dask.compute(*messages) for error in group})
     if errors:
-        further = f"\nand {len(errors) - _DESCRIBED} more" * (len(errors) > _DESCRIBED)
-        described = "\n".join(errors[:_DESCRIBED])
+        n_more = max(0, len(errors) - _MAX_DESCRIBED)
+        described = errors[:_MAX_DESCRIBED] + [f"and {n_more} more"] * (n_more > 0)
         raise ValueError(
             f"Series cannot be read, with {len(errors)} errors. Correct or remove "
-            f"them:\n{described}{further}"
+            "them:\n" + "\n".join(described)
         )
-    return list(parts)
+    return list(groups)
 
 
 def _joined(tasks):
-    """One Dask frame of tasks that make the frame of a group, or None."""
+    """Join the frames that tasks return, None for a group without rows, into a Dask frame."""
     import dask
     import dask.dataframe
 
-    # The first group with rows tells the columns. What is computed for that is kept.
+    # The first group with rows tells the columns. The frames that are computed to find it are
+    # kept.
     tasks = list(tasks)
     for k, task in enumerate(tasks):
         (tasks[k],) = dask.persist(task)
@@ -342,7 +383,7 @@ def _joined(tasks):
 
 
 def _later(function, *args, **kwargs):
-    """Return a call of a function as a task to be."""
+    """Make a task that calls a function."""
     import dask
 
     return dask.delayed(function, pure=False)(*args, **kwargs)
@@ -358,20 +399,20 @@ def _refuse_y(y):
 
 
 def _has_ids(rows):
-    """True for a Dask frame with the ids of series, as a column or as its index."""
+    """Return True for a Dask frame with the ids of series, as a column or as its index."""
     return rows is not None and is_frame(rows) and SERIES in (*rows.columns, rows.index.name)
 
 
 def _has_whole_series(rows):
-    """True for a Dask frame whose index is the id, and tells which partition has a series."""
+    """Return True for a Dask frame whose index is the id and has known divisions."""
     return rows.index.name == SERIES and rows.known_divisions
 
 
 def _with_ids(rows):
-    """Rows with the id as a column."""
+    """Move the id from the index into a column, if it is there."""
     return rows.reset_index(drop=SERIES in rows) if rows.index.name == SERIES else rows
 
 
 def _hashes(rows):
-    """Hash of the id of each row."""
+    """Compute the hash of the id of each row."""
     return pd.util.hash_pandas_object(rows[SERIES], index=False).to_numpy()

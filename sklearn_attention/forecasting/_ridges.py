@@ -1,4 +1,18 @@
-"""Ridge regressions that leave blocks out; linear maps from windows to what follows."""
+"""Ridge regression from the last steps of a series to those that follow.
+
+Forecasts: a linear map of the window, its last `lookback` steps, to all steps of the horizon,
+for all series together (DLinear without its decomposition: Zeng, Chen, Zhang and Xu 2023, Are
+transformers effective for time series forecasting?, AAAI). Windows x and targets y are relative
+to the last value, so that a zero map forecasts the last value.
+
+Learns: min_B sum_i |y_i - B' x_i|² + a |B|² over the windows of all series in units of their
+standard deviations, without an intercept. The penalty a has the least squared error at
+validation origins, which are forecast by coefficients that are fitted without their block.
+
+Costs: the sums of products of all steps of a window and its targets, in one product of matrices
+for a series (`_products`). The sums outside of each block are the sums over all windows minus
+those in the block, so that a fit to each fold costs one linear system (`BlockRidge`).
+"""
 
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -11,43 +25,55 @@ from ._table import chunks, stds
 
 # Penalties that are tried, relative to the mean square of a column.
 PENALTIES = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
-# Fewest windows to learn from, for each step of a window; origins that are forecast at once.
+# A fit needs half as many windows as a window has steps. At most 8192 origins are forecast at
+# once, to bound memory.
 _MIN_WINDOWS_PER_STEP, _MAX_ROWS = 0.5, 8192
 
 
 @dataclass(frozen=True, eq=False)
 class BlockRidge:
-    """Ridge regressions on all rows and on those outside of each block, by sums of products."""
+    """Ridge regressions on all rows, and on the rows outside of each block.
 
-    # (1 + n_blocks, n_columns, n_columns + n_targets): products of the columns with one another
-    # and with the targets, summed over all rows, then over the rows outside of each block.
+    Attributes
+    ----------
+    products : ndarray of shape (1 + n_blocks, n_columns, n_columns + n_targets)
+        Products X' X and X' Y of the columns with one another and with the targets, side by
+        side: first summed over all rows, which is fold 0, then over the rows outside of each
+        block, fold 1 + block.
+    """
+
     products: np.ndarray
 
     @classmethod
-    def from_blocks(cls, total, of_blocks):
-        """Make regressions by products of all rows, and of the rows in each block."""
-        products = np.repeat(total[None], 1 + len(of_blocks), axis=0)
-        for outside, inside in zip(products[1:], of_blocks, strict=True):
+    def from_blocks(cls, total, block_products):
+        """Make regressions from the products of all rows, and of the rows in each block."""
+        products = np.repeat(total[None], 1 + len(block_products), axis=0)
+        for outside, inside in zip(products[1:], block_products, strict=True):
             outside -= inside
         return cls(products)
 
     def coef(self, fold, penalty):
-        """Fit coefficients (n_columns, n_targets) to fold 0, all rows, or fold 1 + block."""
+        """Fit the coefficients of a fold; (n_columns, n_targets)."""
         gram, cross = self._split(fold)
         return cho_solve(self._factor(gram, penalty), cross)
 
     def predict(self, fold, penalty, x):
-        """Predict rows (n, n_columns) by coefficients of a fold, in the cheaper order."""
+        """Predict rows `x` (n_rows, n_columns) by the coefficients of a fold.
+
+        If there are fewer rows than targets, a linear system for the rows is cheaper than one
+        for the coefficients.
+        """
         gram, cross = self._split(fold)
         if len(x) < cross.shape[1]:
             return cho_solve(self._factor(gram, penalty), x.T).T @ cross
         return x @ self.coef(fold, penalty)
 
     def _split(self, fold):
+        """Split the products of a fold into X' X and X' Y."""
         return np.split(self.products[fold], [self.products.shape[1]], axis=1)
 
     def _factor(self, gram, penalty):
-        """Factor by Cholesky with a penalty, relative to the mean square of all columns."""
+        """Factor X' X + a I by Cholesky; a is `penalty` times the mean square of a column."""
         n_columns, gram = len(gram), gram.copy()
         mean_square = np.trace(self.products[0, :, :n_columns]) / n_columns
         gram.flat[:: n_columns + 1] += max(penalty * mean_square, 1e-9)
@@ -57,15 +83,18 @@ class BlockRidge:
 
 @dataclass(frozen=True, eq=False)
 class WindowRidge:
-    """Ridge regression from windows of all series to the steps that follow, all at once."""
+    """Ridge regression from windows of all series to the steps that follow.
 
-    # min_B sum_i |y_i - B' x_i|^2 + a |B|^2 for windows x and targets y relative to the last
-    # value, in units of the standard deviations of the series, without intercept: B is shrunk
-    # towards 0, which forecasts the last value. The penalty a has the least squared error at
-    # validation origins, which are forecast by coefficients fitted without their block.
+    Attributes
+    ----------
+    lookback : int
+        Number of steps in a window.
+    coef : ndarray of shape (lookback, horizon), default=None
+        Coefficients B; None if there were too few windows.
+    """
 
     lookback: int
-    coef: np.ndarray | None = None  # (lookback, horizon); None if there were too few windows
+    coef: np.ndarray | None = None
 
     @property
     def names(self):
@@ -73,7 +102,7 @@ class WindowRidge:
         return (f"ridge of {self.lookback} steps",)
 
     def fit(self, validation):
-        """Fit coefficients; return them, and held-out forecasts (n_validation, 1, horizon).
+        """Return a fitted candidate, and out-of-fold forecasts (n_validation, 1, horizon).
 
         Forecasts are NaN at origins with fewer known steps than a window has.
         """
@@ -99,7 +128,20 @@ class WindowRidge:
 
 
 class _Windows:
-    """Windows to learn from, of each series, and the tests, those at validation origins."""
+    """Windows to learn from, and those before validation origins, the tests.
+
+    Attributes
+    ----------
+    counts : ndarray of int of shape (n_series,)
+        Number of windows of each series that have a horizon after them.
+    values : list of ndarray
+        Standardised series.
+    rows : ndarray of int of shape (n_tests,)
+        Validation origins that have a window before them.
+    tests : Windows
+        Windows before these.
+    block : ndarray of int of shape (n_tests,)
+    """
 
     def __init__(self, validation, lookback):
         table, tests = validation.origins.table, validation.tests
@@ -117,25 +159,30 @@ class _Windows:
         self.block = validation.block[self.rows]
 
     def ridge(self):
-        """Sum products over the windows of all series; a BlockRidge."""
-        n_further = self.lookback + self.horizon - 1
-        every = [self.values[i] for i in np.flatnonzero(self.counts)]
-        of_blocks = []
+        """Sum products over the windows of all series; return a BlockRidge."""
+        # A stretch of n windows and their targets has this many more steps than windows.
+        n_more_steps = self.lookback + self.horizon - 1
+        stretches = [self.values[i] for i in np.flatnonzero(self.counts)]
+        total = _products(stretches, self.lookback, self.horizon)
+        block_products = []
         for block in range(self.validation.n_blocks):
             first, end = (
-                np.clip(known - self.lookback, 0, self.counts).astype(np.int64)
-                for known in self.validation.overlap_bounds(block)
+                np.clip(n_known - self.lookback, 0, self.counts).astype(np.int64)
+                for n_known in self.validation.overlap_bounds(block)
             )
-            inside = np.flatnonzero(first < end)
-            of_blocks.append([self.values[i][first[i] : end[i] + n_further] for i in inside])
-        total, *of_blocks = (
-            _products(stretches, self.lookback, self.horizon)
-            for stretches in (every, *of_blocks)
-        )
-        return BlockRidge.from_blocks(total, of_blocks)
+            stretches = [
+                self.values[i][first[i] : end[i] + n_more_steps]
+                for i in np.flatnonzero(first < end)
+            ]
+            block_products.append(_products(stretches, self.lookback, self.horizon))
+        return BlockRidge.from_blocks(total, block_products)
 
     def validate(self, ridge, penalty):
-        """Forecast the tests without their block; return the squared error and forecasts."""
+        """Forecast the tests by coefficients without their block.
+
+        Returns the sum of squared errors, and the forecasts (n_tests, horizon), both in the
+        standardised units.
+        """
         forecasts = np.empty((len(self.rows), self.horizon))
         for block in np.unique(self.block):
             rows = self.block == block
@@ -144,11 +191,12 @@ class _Windows:
 
 
 def _best_penalty(validate):
-    """Find the penalty of least error; return it and forecasts with it.
+    """Find the penalty of least error; return it and the forecasts with it.
 
-    `validate(penalty)` returns an error and forecasts.
+    ``validate(penalty)`` returns an error and forecasts. The search goes from one penalty to
+    the next in both directions as long as the error falls.
     """
-    # On eight long series errors have a single minimum, from the first penalty to the seventh.
+    # On eight long series the error had a single minimum, at the first to the seventh penalty.
     result, best = cache(lambda i: validate(PENALTIES[i])), len(PENALTIES) // 3
     for step in (1, -1):
         while 0 <= best + step < len(PENALTIES) and result(best + step)[0] < result(best)[0]:
@@ -157,23 +205,28 @@ def _best_penalty(validate):
 
 
 def _products(stretches, lookback, horizon):
-    """Sum products of steps of windows, relative to the last step, and with what follows.
+    """Sum X' X and X' Y over all windows in stretches of values, side by side.
 
-    Windows are all of each stretch of values; returns (lookback, lookback + horizon).
+    Columns of X are the steps of a window, those of Y the targets, both relative to the last
+    step of the window. The result is of shape (lookback, lookback + horizon).
     """
     size = lookback + horizon
     products = np.zeros((lookback, size))
     if not stretches:
         return products
+    # 1. Sum the products of the values themselves. P[i, j] is the sum over windows of the
+    # products of their steps i and j. The first row is a correlation.
     for values in stretches:
         products[0] += np.correlate(values, values[: len(values) - size + 1], "valid")
     products[1:, 0] = products[0, 1:lookback]
-    # Sums of neighbouring steps differ only by the first and by the last window of a stretch.
+    # P[i, j] differs from P[i - 1, j - 1] only by the last window of each stretch, which is
+    # added, and by the first, which is subtracted.
     first = np.array([values[: size - 1] for values in stretches])
     last = np.array([values[1 - size :] for values in stretches])
     products[1:, 1:] = last[:, :-horizon].T @ last - first[:, :-horizon].T @ first
     for i in range(1, lookback):
         products[i, 1:] += products[i - 1, :-1]
+    # 2. Make both factors relative to the last step of the window: subtract its row and column.
     products -= products[lookback - 1].copy()
     products -= products[:, lookback - 1 : lookback].copy()
     return products

@@ -23,13 +23,37 @@ from ._table import Table
 # Steps in the season that goes with a calendar frequency, by the stem of pandas' alias: a year
 # of months, quarters or weeks, a week of days.
 _CALENDAR = {
-    "MS": 12, "ME": 12, "M": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12, "WOM": 12,
-    "LWOM": 12, "SMS": 24, "SME": 24,
-    "QS": 4, "QE": 4, "Q": 4, "BQS": 4, "BQE": 4, "REQ": 4,
-    "HYS": 2, "HYE": 2, "BHYS": 2, "BHYE": 2,
-    "YS": 1, "YE": 1, "Y": 1, "BYS": 1, "BYE": 1, "RE": 1,
-    "W": 52, "B": 5, "D": 7,
-}  # fmt: skip
+    "MS": 12,
+    "ME": 12,
+    "M": 12,
+    "BMS": 12,
+    "BME": 12,
+    "CBMS": 12,
+    "CBME": 12,
+    "WOM": 12,
+    "LWOM": 12,
+    "SMS": 24,
+    "SME": 24,
+    "QS": 4,
+    "QE": 4,
+    "Q": 4,
+    "BQS": 4,
+    "BQE": 4,
+    "REQ": 4,
+    "HYS": 2,
+    "HYE": 2,
+    "BHYS": 2,
+    "BHYE": 2,
+    "YS": 1,
+    "YE": 1,
+    "Y": 1,
+    "BYS": 1,
+    "BYE": 1,
+    "RE": 1,
+    "W": 52,
+    "B": 5,
+    "D": 7,
+}
 # Stems of the aliases that stand for the units of a DateOffset.
 _STEM_OF_UNIT = {"years": "YS", "months": "MS", "weeks": "W", "days": "D"}
 # Steps shorter than an hour add up to a day, steps shorter than a minute to an hour.

@@ -12,6 +12,8 @@ from sklearn.isotonic import isotonic_regression
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
 from ._classical import Classical, methods_of, smooth
+from ._combination import CombinedForecast
+from ._feature_effects import FeatureBasis
 from ._ridges import WindowRidge
 from ._season import SeasonalAdjustment
 from ._table import Table
@@ -19,9 +21,11 @@ from ._transform import Transform
 
 # What exponential smoothing tried in 0.2.0.
 _METHODS = methods_of(
-    np.linspace(0.03, 0.99, 25), np.linspace(0.08, 0.96, 9), (0.01, 0.05, 0.15, 0.4),
+    np.linspace(0.03, 0.99, 25),
+    np.linspace(0.08, 0.96, 9),
+    (0.01, 0.05, 0.15, 0.4),
     (0.8, 0.9, 0.95, 0.98),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,15 +118,17 @@ class CandidateNetwork:
         level = past[:, -1:] + season.patterns_at(row, origins.target_steps)
         candidates = (self.classical.forecast(origins) - level[:, None]) / unit[:, None]
         past = (past - past[:, -1:]) / unit
-        x = np.hstack([
-            np.arcsinh(past),
-            np.arcsinh(candidates).reshape(len(past), -1),
-            np.log(unit) if is_log else np.zeros_like(unit),
-            np.log(n_known),
-            np.minimum(n_known, 32) / 32,
-            np.abs(past).mean(axis=1, keepdims=True) / 10,
-            candidates.std(axis=(1, 2))[:, None],
-        ])  # fmt: skip
+        x = np.hstack(
+            [
+                np.arcsinh(past),
+                np.arcsinh(candidates).reshape(len(past), -1),
+                np.log(unit) if is_log else np.zeros_like(unit),
+                np.log(n_known),
+                np.minimum(n_known, 32) / 32,
+                np.abs(past).mean(axis=1, keepdims=True) / 10,
+                candidates.std(axis=(1, 2))[:, None],
+            ]
+        )
         for name in ("body.0", "body.2"):
             x = self._linear(name, x)
             x = x * ndtr(x)  # GELU
@@ -152,6 +158,8 @@ def _units(origins, season):
 
 def stored_classical(logs=False, methods=_METHODS, **fields):
     """Build Classical; in 0.2.0, with `logs`, it had trends of the series themselves, too."""
+    if "further" in fields:
+        fields["named_by_season"] = fields.pop("further")
     return (ClassicalWithRaw if logs else Classical)(**fields, methods=tuple(methods))
 
 
@@ -182,29 +190,34 @@ def stored_calibration(**fields):
     # The unit contains the `widening`.
     names = "error", "unit", "of_new_series", "until"
     return Calibration(
-        fields["levels"], errors / profile[:, None], profile,
-        *(fields[name] for name in names), 1, never, np.zeros(len(never), dtype=np.int64),
-    )  # fmt: skip
+        fields["levels"],
+        errors / profile[:, None],
+        profile,
+        *(fields[name] for name in names),
+        1,
+        never,
+        np.zeros(len(never), dtype=np.int64),
+    )
 
 
-def stored_table(**fields):
-    """Build Table; 0.2.0 named two of its fields `identity` and `known`."""
-    new_names = {"identity": "training_index", "known": "future_columns"}
-    return Table(**{new_names.get(name, name): value for name, value in fields.items()})
+def _with_new_names(kind, **new_names):
+    """Make a function that builds `kind` from stored fields; `new_names` are by old names."""
+
+    def build(**fields):
+        return kind(**{new_names.get(name, name): value for name, value in fields.items()})
+
+    return build
 
 
-def stored_transform(**fields):
-    """Build Transform; 0.2.0 named one of its fields `least`."""
-    new_names = {"least": "min_positive"}
-    return Transform(**{new_names.get(name, name): value for name, value in fields.items()})
-
-
+# Builders by the name of the stored class. The last ones only rename fields of 0.2.0.
 BUILDERS = {
     "Calibration": stored_calibration,
     "CandidateAttention": stored_attention,
     "Classical": stored_classical,
-    "Table": stored_table,
-    "Transform": stored_transform,
     "WindowRidge": stored_ridge,
+    "CombinedForecast": _with_new_names(CombinedForecast, of_new_series="new_series_weights"),
+    "FeatureBasis": _with_new_names(FeatureBasis, bends="hinge_features"),
+    "Table": _with_new_names(Table, identity="training_index", known="future_columns"),
+    "Transform": _with_new_names(Transform, least="min_positive"),
 }
 STORED_FORMS = ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork

@@ -1,4 +1,15 @@
-"""A transformer as a candidate, on top of a linear map or of the level of each series."""
+"""A transformer as a candidate, on top of a linear map or of the level of each series.
+
+Forecasts: a base plus the outputs of a transformer of patches of the window (PatchTST: Nie,
+Nguyen, Sinthong and Kalagnanam 2023, A time series is worth 64 words, ICLR) with their
+features. The base is a `WindowRidge`, or the level of the series without other candidates.
+
+Learns: what the base leaves, in units of the series' standard deviations, from origins whose
+targets come before the validation origins. `settings` say how it is trained.
+
+Costs: the training of the network, minutes where all other candidates take seconds. With
+`tried`, the candidate is first trained for 300 steps to see whether it helps.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -10,27 +21,37 @@ from ..training._fit_network import FittedNetwork, fit_network
 from ._ridges import WindowRidge
 from ._table import means, stds
 
-# Fewest windows on which a transformer is trained in addition to other candidates.
-_FEWEST_WINDOWS = 100
-# Steps of a brief training.
+# Beside other candidates a transformer is trained on at least 100 windows.
+_MIN_WINDOWS = 100
+# A brief training has 300 steps.
 _TRIAL_STEPS = 300
-# A patch has so many steps, or as many as leave so many patches.
-_PATCH, _FEWEST_PATCHES = 8, 4
+# A patch has 8 time steps, or so many that a window has 4 patches.
+_MAX_PATCH_LENGTH, _MIN_PATCHES = 8, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Units in which a network has windows and features, and in which it forecasts."""
+    """Units in which a network has windows and features, and in which it forecasts.
+
+    Attributes
+    ----------
+    lookback : int
+        Number of steps in a window.
+    level, unit : ndarray of shape (n_series,)
+        Mean and standard deviation of each training series.
+    center, scale : ndarray of shape (n_features,)
+        Mean and standard deviation of each feature.
+    """
 
     lookback: int
-    level: np.ndarray  # (n_series,), mean of each training series
-    unit: np.ndarray  # its standard deviation
-    center: np.ndarray  # (n_features,)
+    level: np.ndarray
+    unit: np.ndarray
+    center: np.ndarray
     scale: np.ndarray
 
     @classmethod
-    def of(cls, origins, lookback):
-        """Measured before the last of some origins in each series."""
+    def from_origins(cls, origins, lookback):
+        """Measure series and features before the last of the `origins` of each series."""
         table = origins.table
         ends = np.ones(len(table), dtype=np.int64)
         np.maximum.at(ends, origins.series, origins.n_known)
@@ -40,19 +61,37 @@ class Scaling:
         return cls(lookback, means(past), stds(past), center, scale)
 
     def units(self, origins):
-        """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
+        """Return level and unit of the series at each origin; (n_origins, 2).
+
+        Those of a new series are measured by the values known at the origin.
+        """
         level = origins.series_units(self.level, means)
         return np.column_stack([level, origins.series_units(self.unit, stds)])
 
 
 @dataclass(frozen=True, eq=False)
 class TransformerCandidate:
-    """A transformer that adds to a linear map of the window, or to the level of the series."""
+    """A transformer that adds to a linear map of the window, or to the level of the series.
 
-    # Until it is trained it has the `settings` of the network, and for callbacks a context that
-    # reports a `task`, and `attributes` of the estimator by the candidate that is fitted so
-    # far. Where it is to be `tried`, it is only trained if a brief training shows that it
-    # helps.
+    Attributes
+    ----------
+    lookback : int
+    device : str
+    settings : NetworkSettings or None
+        How the network is built and trained; None once it is trained, as the next two.
+    task : callable or None
+        ``task(name, n)`` is a context that reports the training to callbacks.
+    attributes : callable or None
+        ``attributes(candidate)`` are the fitted attributes of the estimator, for callbacks,
+        with the candidate trained so far.
+    tried : bool
+        Whether it is trained only if a brief training shows that it helps.
+    scaling : Scaling or None
+    ridge : WindowRidge or None
+        The base; None for the level of the series.
+    network : FittedNetwork or None
+        None before training, and if there are too few windows.
+    """
 
     lookback: int
     device: str = "auto"
@@ -67,36 +106,39 @@ class TransformerCandidate:
     names = ("transformer",)
 
     def fit(self, validation):
-        """Learn from what came before the validation origins, and forecast these.
+        """Learn from targets before the validation origins, and forecast these.
 
-        Without a network, and NaN, where too little came before.
+        Returns the fitted candidate and forecasts (n_validation, 1, horizon). With fewer than
+        100 windows it has no network, and forecasts are NaN.
         """
         origins, tests = validation.origins, validation.tests
-        before = (
-            origins.n_known + origins.horizon <= validation.first_test_step()[origins.series]
-        )
-        origins = origins.take(before & (origins.n_known >= self.lookback))
-        if len(origins) < _FEWEST_WINDOWS:
+        first_held_out = validation.first_test_step()[origins.series]
+        is_before = origins.n_known + origins.horizon <= first_held_out
+        origins = origins.take(is_before & (origins.n_known >= self.lookback))
+        if len(origins) < _MIN_WINDOWS:
             return self, np.full((len(tests), 1, origins.horizon), np.nan)
         ridge, _ = WindowRidge(self.lookback).fit(validation)
         fitted = replace(self, ridge=ridge).learn(origins)
         return fitted, fitted.forecast(tests)
 
-    def tried_on(self, validation):
-        """The same, and forecasts after a brief training; None without."""
+    def with_trial(self, validation):
+        """Return the candidate, and forecasts of validation origins after a brief training.
+
+        Forecasts are (n_validation, 1, horizon), or None if it is not to be tried.
+        """
         brief = self.brief()
         return self, None if brief is None else brief.fit(validation)[1]
 
     def brief(self):
-        """The same, to be trained briefly, where that is to show whether it helps; or None."""
-        most = self.settings.training.max_steps
-        if not self.tried or (most is not None and most <= _TRIAL_STEPS):
+        """Return a candidate that is trained for 300 steps; None if it is not to be tried."""
+        max_steps = self.settings.training.max_steps
+        if not self.tried or (max_steps is not None and max_steps <= _TRIAL_STEPS):
             return None
-        brief = clone(self.settings.training).set_params(max_steps=_TRIAL_STEPS)
-        return replace(self, settings=replace(self.settings, training=brief))
+        training = clone(self.settings.training).set_params(max_steps=_TRIAL_STEPS)
+        return replace(self, settings=replace(self.settings, training=training))
 
     def learn(self, origins):
-        """The same with a network that has learned what the base leaves at some origins."""
+        """Train the network on what the base leaves of the targets at `origins`."""
         from ._network import ForecastNetwork, squared_error  # torch takes a second to load
 
         if len(origins) == 0:
@@ -105,49 +147,65 @@ class TransformerCandidate:
                 "to learn from: pass smaller ones, or longer series."
             )
         n, settings, shape = len(origins), self.settings, self._shape(origins)
-        scaling = Scaling.of(origins, self.lookback)
+        scaling = Scaling.from_origins(origins, self.lookback)
         learned = replace(self, scaling=scaling, settings=None, task=None, attributes=None)
         units = scaling.units(origins)
         loss = squared_error(origins, learned._base(origins, units), units, scaling)
         with self.task("training", settings.n_epochs(n)) as report:
             network = fit_network(
-                ForecastNetwork, shape, settings, loss, n, report=report,
+                ForecastNetwork,
+                shape,
+                settings,
+                loss,
+                n,
+                report=report,
                 n_tokens=-(-self.lookback // shape["patch_length"]),
                 attributes=lambda network: self.attributes(replace(learned, network=network)),
-                data=[*map(np.asarray, vars(scaling).values()), origins.series, origins.n_known,
-                      *origins.table.observations],
-            )  # fmt: skip
+                data=[
+                    *map(np.asarray, vars(scaling).values()),
+                    origins.series,
+                    origins.n_known,
+                    *origins.table.observations,
+                ],
+            )
         return replace(learned, network=network)
 
     def forecast(self, origins):
-        """Forecasts at some origins; (n_origins, 1, horizon)."""
+        """Forecast; (n_origins, 1, horizon)."""
         units = self.scaling.units(origins)
         outputs = self._outputs(origins, units)
         return (self._base(origins, units) + units[:, 1:] * outputs)[:, None]
 
     def attention_maps(self, origins):
-        """Weights (n_origins, n_layers, n_heads, n_tokens, n_tokens) of the attention."""
+        """Compute weights of the attention.
+
+        The shape is (n_origins, n_layers, n_heads, n_tokens, n_tokens).
+        """
         return self._outputs(origins, self.scaling.units(origins), need_weights=True)
 
     def _outputs(self, origins, units, **options):
+        """Compute outputs (n_origins, horizon) of the network, or weights of its attention."""
         from ._network import outputs_of
 
         network = self.network.module(self.device)
         return outputs_of(network, origins, units, self.scaling, **options)
 
     def _base(self, origins, units):
-        """Forecasts that the network adds to, (n_origins, horizon or 1)."""
+        """Compute the base, to which the network adds; (n_origins, horizon or 1).
+
+        Where the ridge has no forecast, it is the last value.
+        """
         if self.ridge is None:
             return units[:, :1]
-        found = self.ridge.forecast(origins)[:, 0]
-        return np.where(np.isnan(found), origins.past(1), found)
+        forecasts = self.ridge.forecast(origins)[:, 0]
+        return np.where(np.isnan(forecasts), origins.past(1), forecasts)
 
     def _shape(self, origins):
-        """Arguments of the network."""
+        """Make the arguments of the network."""
         architecture, features = self.settings.architecture, origins.past_features(1)
         patch_length = architecture.patch_length
         if patch_length == "auto":
-            patch_length = max(1, min(_PATCH, self.lookback // _FEWEST_PATCHES))
+            patch_length = max(1, min(_MAX_PATCH_LENGTH, self.lookback // _MIN_PATCHES))
         return {
             "lookback": self.lookback,
             "horizon": origins.horizon,

@@ -14,7 +14,6 @@ from .._base import parameters, warn_user
 from .._validation import TRUE_FALSE_AUTO, check_choice, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
-from ._analogs import OwnAnalogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
 from ._classical import Classical, LastSeason
@@ -32,6 +31,7 @@ from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
 from ._forms import to_library
 from ._origins import Forecasts, Origins, ensemble_mad
+from ._own_analogs import OwnAnalogs
 from ._panel_ridge import PanelRidge
 from ._panels import over_groups
 from ._ridges import WindowRidge
@@ -47,9 +47,9 @@ _MIN_CLASSICAL_WEIGHT = 1 / 3
 # A smaller share of long series is validated if there are trees and this many steps of all
 # series, or a transformer, which is tried if a series has this many steps.
 _MIN_STEPS_OF_SLOW_TREES, _MIN_STEPS_OF_TRANSFORMER, _SHARE_IF_SLOW = 5000, 20_000, 0.25
-# Candidates that learn effects of features themselves.
+# Candidates of these names learn effects of features themselves.
 _WITH_FEATURES = "trees", "transformer"
-# Why candidates have no forecasts, but for series that are too short.
+# Reasons for which candidates have no forecasts, other than series that are too short.
 _LACKING = {"features": "no features are known beforehand: pass X"}
 
 
@@ -171,7 +171,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
-        Held-out ``errors``, in units of those of their series, which are the ``unit``.
+        Held-out ``scaled_residuals``; the ``unit`` of a series is the mean size of its own.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -257,7 +257,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 "there are no features, too few windows, or better forecasts without it. See "
                 "candidate_weights_, or pass candidates=None to fit only the transformer."
             )
-        transformer = self.combined_.on(self.device).transformer
+        transformer = self.combined_.on_device(self.device).transformer
         return transformer.attention_maps(self._ends(X, history)[0])
 
     @over_groups
@@ -286,18 +286,18 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         check_is_fitted(self)
         self._require_candidates("explain")
         origins, plain, series = self._ends(X, history)
-        found, parts = self._forecasts(origins), []
+        forecasts, tables = self._forecasts(origins), []
         names = np.array(self.combined_.names, dtype=object)
-        every = self.transform_.decode(found.candidate_forecasts, plain)
-        for name, weights, steps in zip(series, found.weights, every, strict=True):
+        decoded = self.transform_.decode(forecasts.candidate_forecasts, plain)
+        for name, weights, steps in zip(series, forecasts.weights, decoded, strict=True):
             order = np.argsort(-weights, kind="stable")[: np.sum(weights > 0)]
-            part = pd.DataFrame(steps[order], columns=range(1, self._at_once + 1))
-            part.insert(0, "weight", weights[order])
-            part.insert(0, "candidate", names[order])
+            table = pd.DataFrame(steps[order], columns=range(1, self._at_once + 1))
+            table.insert(0, "weight", weights[order])
+            table.insert(0, "candidate", names[order])
             if len(series) > 1 or self.observed_.form.named_rows:
-                part.insert(0, "series", [name] * len(part))
-            parts.append(part)
-        return to_library(pd.concat(parts, ignore_index=True), self.observed_.form.library)
+                table.insert(0, "series", [name] * len(table))
+            tables.append(table)
+        return to_library(pd.concat(tables, ignore_index=True), self.observed_.form.library)
 
     @property
     def candidate_weights_(self):
@@ -310,7 +310,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             table, _ = self._aligned(self.observed_)
             ends = Origins.at_ends(self._encoded(table), self._at_once)
             ends = ends.take(np.flatnonzero(is_training))
-            weights = Forecasts.from_candidates(ends, self.combined_.on(self.device)).weights
+            weights = Forecasts.from_candidates(
+                ends, self.combined_.on_device(self.device)
+            ).weights
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(weights, index=index, columns=self.combined_.names)
 
@@ -332,7 +334,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     @property
     def transformer_weight_(self):
         """Mean weight of the transformer among the candidates."""
-        return self.combined_.share_of(TransformerCandidate)
+        return self.combined_.mean_weight_of(TransformerCandidate)
 
     @property
     def attention_(self):
@@ -351,6 +353,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return None if transformer is None else transformer.network
 
     def _require_candidates(self, what):
+        """Raise if only the transformer was fitted; `what` needs several candidates."""
         if self._kept["alone"]:
             raise AttributeError(
                 f"{what} needs several candidates, but only the transformer was fitted: pass "
@@ -358,18 +361,18 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             )
 
     def _steps_at_once(self, length):
-        # Errors beyond the length of all series are not known.
+        # If the horizon exceeds the longest series, its errors cannot be measured.
         return self.horizon_ if self.horizon_ <= length else max(1, (length - 2) // 2)
 
     def _learn(self, table, report):
         self.seasons_, self.correction_ = list_seasons(table, self.season_length), None
         lookback = None if self.lookback == "auto" else int(self.lookback)
         sizes = table, self._at_once, self.seasons_, lookback
-        kinds, with_features, unable = self._usable_kinds(sizes)
+        kinds, with_features, unfitted = self._usable_kinds(sizes)
         alone = not kinds and with_features == ["transformer"]
         self._kept["alone"] = alone
         if not kinds and "trees" not in with_features:
-            self._report(unable, table, all_of_them=not alone)
+            self._report(unfitted, table, all_of_them=not alone)
         longest = table.lengths.max()
         transformer = self._new_transformer(longest, report.task, with_features, alone)
         if alone:
@@ -378,15 +381,22 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 self._forecasts(tests), season_length=self.season_length_
             )
             return
-        fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unable)
+        fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unfitted)
         self.combined_, validation = fitted.combined, fitted.validation
         held_out = fitted.held_out
-        if validation.is_panel and self.combined_.share_of(Classical) >= _MIN_CLASSICAL_WEIGHT:
+        if (
+            validation.is_panel
+            and self.combined_.mean_weight_of(Classical) >= _MIN_CLASSICAL_WEIGHT
+        ):
             self.correction_, held_out = PanelRidge.fit(
-                validation, held_out, Classical(self.seasons_[0]),
+                validation,
+                held_out,
+                Classical(self.seasons_[0]),
                 check_random_state(self.random_state),
-            )  # fmt: skip
-        forecasts = Forecasts(validation.tests, held_out, ensemble_mad(fitted.every))
+            )
+        forecasts = Forecasts(
+            validation.tests, held_out, ensemble_mad(fitted.candidate_forecasts)
+        )
         self.calibration_ = Calibration.fit(
             forecasts, block=validation.block, season_length=self.season_length_
         )
@@ -397,11 +407,12 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Returns
         -------
         kinds : list of str or regressor
-            Those that are fitted together, and can be to series of these sizes.
+            Kinds that are fitted together, and can be fitted to series of these `sizes`, which
+            are the table and the further arguments of `new_candidates`.
         with_features : list of str
-            Those that are added one by one, since they learn effects of features themselves.
-        unable : list of str or regressor
-            Those named by the user that cannot be fitted to series of these sizes.
+            Kinds that are added one by one, since they learn effects of features themselves.
+        unfitted : list of str or regressor
+            Kinds named by the user that cannot be fitted to series of these sizes.
         """
         if self.candidates is None:
             return [], ["transformer"], []
@@ -417,57 +428,63 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 "features of X: add 'features', 'trees' or 'transformer'."
             )
         n_known = len(sizes[0].future_columns)
-        unable = [
+        unfitted = [
             kind
             for kind in kinds
             if not (n_known if kind == "features" else new_candidates([kind], *sizes))
         ]
-        kinds = [kind for kind in kinds if kind not in unable]
-        # Without others there is nothing that effects of features could be taken out for.
-        return ([] if kinds == ["features"] else kinds), with_features, unable
+        kinds = [kind for kind in kinds if kind not in unfitted]
+        # Effects of features are subtracted for other candidates, and useless without any.
+        return ([] if kinds == ["features"] else kinds), with_features, unfitted
 
-    def _fit_candidates(self, sizes, kinds, with_features, transformer, unable):
-        """Choose the scale, and fit all candidates on it; a Combination."""
+    def _fit_candidates(self, sizes, kinds, with_features, transformer, unfitted):
+        """Choose the scale, fit all candidates on it, and return a Combination.
+
+        `sizes`, `kinds` and `with_features` are those of `_usable_kinds`, `transformer` is one
+        to be trained or None, and kinds that cannot be fitted are appended to `unfitted`.
+        """
         table, horizon, seasons, lookback = sizes
         is_auto = isinstance(self.candidates, str)
         lengths = window_lengths(table, horizon, seasons[0], lookback)
         trees = [Trees(tuple(seasons), is_auto)] if "trees" in with_features else []
         is_slow = transformer or (trees and len(table.value) >= _MIN_STEPS_OF_SLOW_TREES)
         fit = partial(
-            fit_combined, horizon=horizon, lookback=max(lengths, default=0),
+            fit_combined,
+            horizon=horizon,
+            lookback=max(lengths, default=0),
             effect_season=seasons[0] if "features" in kinds else None,
             share=_SHARE_IF_SLOW if is_slow else None,
-        )  # fmt: skip
+        )
         candidates = new_candidates(kinds, *sizes) or trees
         quick = quick_candidates(candidates)
-        self.transform_, begun = choose_transform(
+        self.transform_, earlier = choose_transform(
             table, self.log, self.transform_, partial(fit, candidates=quick, attends=False)
         )
-        if begun is not None:
+        if earlier is not None:
             candidates = [candidate for candidate in candidates if candidate not in quick]
-        fitted = fit(self.transform_.encode(table), candidates=candidates, begun=begun)
+        fitted = fit(self.transform_.encode(table), candidates=candidates, earlier=earlier)
         if not is_auto and "transformer" in with_features and transformer is None:
-            unable.append("transformer")
+            unfitted.append("transformer")
         for candidate in [*(trees if kinds else ()), *([transformer] if transformer else ())]:
-            fitted = add_candidate(fitted, candidate, unable)
+            fitted = add_candidate(fitted, candidate, unfitted)
         if not is_auto:
             ends = Origins.at_ends(fitted.validation.origins.table, horizon)
-            silent = fitted.combined.without_forecast(ends)
-            all_of_them = len(silent) == len(fitted.combined.names)
-            self._report([*unable, *silent], table, all_of_them)
+            without_forecast = fitted.combined.names_without_forecast(ends)
+            all_of_them = len(without_forecast) == len(fitted.combined.names)
+            self._report([*unfitted, *without_forecast], table, all_of_them)
         return fitted
 
-    def _report(self, unable, table, all_of_them=False):
-        """Warn of candidates that are left out; an error if these are all."""
+    def _report(self, unfitted, table, all_of_them=False):
+        """Warn of candidates that are left out, or raise if these are `all_of_them`."""
         short = f"series of up to {table.lengths.max()} steps are too short for it"
-        names = [kind if isinstance(kind, str) else type(kind).__name__ for kind in unable]
+        names = [kind if isinstance(kind, str) else type(kind).__name__ for kind in unfitted]
         reasons = "; ".join(f"{name!r}, since {_LACKING.get(name, short)}" for name in names)
         if all_of_them:
             raise ValueError(
                 f"candidates={self.candidates!r} leaves none that can be fitted: {reasons}. "
                 "Pass candidates='auto', or others."
             )
-        if unable:
+        if unfitted:
             warn_user(f"candidates={self.candidates!r} is fitted without {reasons}.")
 
     def _new_transformer(self, length, task, with_features, alone):
@@ -478,12 +495,16 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             return None
         sizes = self.lookback, self._at_once, self.season_length_
         return TransformerCandidate(
-            choose_lookback(length, *sizes), self.device, self._settings(), task,
-            lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=is_auto,
-        )  # fmt: skip
+            choose_lookback(length, *sizes),
+            self.device,
+            self._settings(),
+            task,
+            lambda fitted: {"combined_": CombinedForecast.from_transformer(fitted)},
+            tried=is_auto,
+        )
 
     def _forecasts(self, origins, levels=None):
-        combined = self.combined_.on(self.device)
+        combined = self.combined_.on_device(self.device)
         forecasts = Forecasts.from_candidates(origins, combined, full=levels is not None)
         if self.correction_ is None:
             return forecasts
@@ -516,10 +537,22 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     _held = (
         *Forecaster._held,
-        FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs, LastSeason,
-        Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
-        TransformerCandidate, Scaling, PanelRidge, *STORED_FORMS,
-    )  # fmt: skip
+        FittedNetwork,
+        CombinedForecast,
+        Classical,
+        WindowRidge,
+        OwnAnalogs,
+        LastSeason,
+        Trees,
+        WindowRegressor,
+        FeatureBasis,
+        FeatureEffects,
+        CandidateAttention,
+        TransformerCandidate,
+        Scaling,
+        PanelRidge,
+        *STORED_FORMS,
+    )
 
 
 def _check_candidates(candidates):

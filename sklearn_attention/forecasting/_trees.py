@@ -1,4 +1,17 @@
-"""Boosted trees on features, calendar and lags of each step ahead, for all series."""
+"""Boosted trees as a candidate that uses features, the calendar and lags.
+
+Forecasts: gradient boosting (scikit-learn's HistGradientBoostingRegressor) on a table with a
+row for each pair of an origin and a step ahead, of all series. The columns are features at the
+step and their means over the seasons up to it, features not known beforehand at the origin, the
+calendar, values whole seasons before the step, and the last value and means of the last
+seasons. Targets are in units of the series, and relative to its mean, or where levels drift
+relative to the mean of the last season.
+
+Learns: 50 to 200 trees from one row for each step. For out-of-fold forecasts the blocks of
+validation origins are held out in two groups, each forecast by half as many trees.
+
+Costs: up to three fits, of at most 40 000 rows each.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -8,219 +21,298 @@ from .._stacking import fit_trees, predict_scores
 from ._origins import Origins, out_of_fold_forecasts
 from ._table import chunks, golden_fractions, means, positions, spread_over_phases, stds
 
-# The number of trees is a twentieth of the number of rows, within 50 and 200. The learning rate
-# is 24 by the number of trees, and at most 0.2.
-_ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES = 20, 50, 200
-_SUM_OF_RATES, _HIGHEST_RATE = 24, 0.2
-# Leaves of a tree: for so many rows each, at least and at most.
-_ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES = 50, 8, 31
-# Blocks are held out in so many groups, each from one fit, of half the trees at twice the rate.
-_PARTS, _SHARE_IF_HELD_OUT = 2, 0.5
-# A row is learned from for each step; where there are few steps, several with different
-# origins. Forecasts at once.
-_FEWEST, _ENOUGH, _MOST, _MOST_DRAWS, _CHUNK = 60, 1000, 40_000, 4, 200_000
-# A feature with more values is averaged.
-_FEW_VALUES = 5
-# A level drifts where values are nearer to it, by this share of mean squares, than to the mean.
-_DRIFTS = 0.5
+# There is a tree for every 20 rows, but at least 50 and at most 200 trees. The learning rate is
+# 24 / (number of trees), at most 0.2.
+_ROWS_PER_TREE, _MIN_TREES, _MAX_TREES = 20, 50, 200
+_SUM_OF_RATES, _MAX_RATE = 24, 0.2
+# A tree has a leaf for every 50 rows, but at least 8 and at most 31 leaves.
+_ROWS_PER_LEAF, _MIN_LEAVES, _MAX_LEAVES = 50, 8, 31
+# Blocks are held out in two groups, for each of which half of the trees are fitted, at twice
+# the rate.
+_N_GROUPS, _TREES_SHARE_IF_HELD_OUT = 2, 0.5
+# Trees are fitted to 60 to 40 000 rows. If there are fewer than 1000 steps, each of them has up
+# to 4 rows with different origins.
+_MIN_ROWS, _ENOUGH_ROWS, _MAX_ROWS, _MAX_DRAWS = 60, 1000, 40_000, 4
+# At most 200 000 rows are forecast at once.
+_CHUNK = 200_000
+# A feature with more than 5 values is averaged over seasons.
+_MAX_UNAVERAGED_VALUES = 5
+# Levels drift if the mean square of values relative to the mean of the last season is less than
+# half of the mean square relative to the mean of the series.
+_DRIFT_RATIO = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Boosted trees on a table of rows of origin and step ahead, of all series."""
+    """Boosted trees on a table of rows of origin and step ahead, of all series.
 
-    # Columns are features at the step and their means over the seasons up to it, those not
-    # known beforehand at the origin, the calendar, values whole seasons before the step, and
-    # the last value and means of the last seasons. Targets are in units of the series, and
-    # where levels drift relative to the mean of the last season.
+    Attributes
+    ----------
+    seasons : tuple of float
+    tried : bool
+        Whether trees for one group of blocks are fitted first, to see whether they help.
+    dated : bool
+        Whether there are columns of the calendar.
+    drifts : bool
+        Whether levels drift.
+    averaged : ndarray of int or None
+        Columns of features that are averaged over seasons.
+    level, unit : ndarray of shape (n_series,) or None
+        Mean and standard deviation of each training series.
+    fitted : estimator or None
+    trial : tuple or None
+        After a trial the three values that `_first_group` returns.
+    """
 
     seasons: tuple
-    tried: bool = False  # whether a part is to show if they help
-    dated: bool = False  # whether there is a calendar
+    tried: bool = False
+    dated: bool = False
     drifts: bool = False
-    averaged: np.ndarray | None = None  # columns of features
-    level: np.ndarray | None = None  # of each training series
+    averaged: np.ndarray | None = None
+    level: np.ndarray | None = None
     unit: np.ndarray | None = None
     fitted: object = None
-    # Of a trial: a function that learns, the number of parts, and what it learned from one.
     trial: tuple | None = None
 
     names = ("trees",)
 
-    def tried_on(self, validation):
-        """The same with trees for the first part of the blocks, and forecasts of these."""
-        # None without a trial, and where there is too little to learn from.
+    def with_trial(self, validation):
+        """Fit trees that hold out the first group of blocks, and forecast this group.
+
+        Returns the candidate with these trees as its `trial`, and forecasts (n_validation, 1,
+        horizon), NaN in the other group. Without a trial, or without enough rows, these are
+        None.
+        """
         if not self.tried:
             return self, None
-        learn, n_parts = self._learner(validation)
-        first = learn(0)
+        learn, n_groups, first = self._first_group(validation)
         if first.fitted is None:
             return self, None
-        return replace(self, trial=(learn, n_parts, first)), out_of_fold_forecasts(
-            lambda block: self if block % _PARTS else first, validation
+        forecasts = out_of_fold_forecasts(
+            lambda block: self if block % _N_GROUPS else first, validation
         )
+        return replace(self, trial=(learn, n_groups, first)), forecasts
 
     def fit(self, validation):
-        """Learn, and forecast validation origins by trees learned apart from them."""
-        if self.trial is None:
-            learn, n_parts = self._learner(validation)
-            first = learn(0)
-        else:
-            learn, n_parts, first = self.trial
-        parts = [first, *map(learn, range(1, n_parts))]
-        return learn(None), out_of_fold_forecasts(
-            lambda block: parts[block % _PARTS], validation
+        """Return a fitted candidate, and out-of-fold forecasts (n_validation, 1, horizon)."""
+        trial = self._first_group(validation) if self.trial is None else self.trial
+        learn, n_groups, first = trial
+        without_group = [first, *(learn(group) for group in range(1, n_groups))]
+        forecasts = out_of_fold_forecasts(
+            lambda block: without_group[block % _N_GROUPS], validation
         )
+        return learn(None), forecasts
 
-    def _learner(self, validation):
-        """A function that learns from all but a part of the blocks, and the number of parts."""
+    def _first_group(self, validation):
+        """Prepare the table of rows, and fit trees that hold out the first group of blocks.
+
+        Returns
+        -------
+        learn : callable
+            ``learn(group)`` returns Trees that have not learned from the steps of a group of
+            blocks, ``learn(None)`` those that have learned from all.
+        n_groups : int
+        first : Trees
+            ``learn(0)``.
+        """
         table, horizon = validation.origins.table, validation.origins.horizon
-        several = [
-            len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.future_columns
+        has_many_values = [
+            len(np.unique(table.features[:, i])) > _MAX_UNAVERAGED_VALUES
+            for i in table.future_columns
         ]
-        blank = replace(
-            self, dated=calendar_of(table.time, 2).size > 0,
-            averaged=table.future_columns[np.array(several, dtype=bool)],
-            level=means(table.observations), unit=stds(table.observations),
-            drifts=self._drifts(table), trial=None,
-        )  # fmt: skip
+        unfitted = replace(
+            self,
+            dated=calendar_of(table.time, 2).size > 0,
+            averaged=table.future_columns[np.array(has_many_values, dtype=bool)],
+            level=means(table.observations),
+            unit=stds(table.observations),
+            drifts=self._levels_drift(table),
+            trial=None,
+        )
         series, step, ahead = _rows_of(table, horizon)
-        columns, level, unit = blank._columns(Origins(table, series, step - ahead, 1), ahead)
-        aim = (table.value[table.first_rows[series] + step] - level) / unit
-        block = validation.in_blocks(series, step)
+        origins = Origins(table, series, step - ahead, 1)
+        columns, level, unit = unfitted._columns(origins, ahead)
+        targets = (table.value[table.first_rows[series] + step] - level) / unit
+        in_block = validation.in_blocks(series, step)
 
-        def learn(part):
-            apart = slice(None) if part is None else ~block[:, part::_PARTS].any(axis=1)
-            return blank._learned(
-                columns, aim, apart, 1 if part is None else _SHARE_IF_HELD_OUT
-            )
+        def learn(group):
+            if group is None:
+                return unfitted._fit_to(columns, targets, slice(None), 1)
+            is_outside = ~in_block[:, group::_N_GROUPS].any(axis=1)
+            return unfitted._fit_to(columns, targets, is_outside, _TREES_SHARE_IF_HELD_OUT)
 
-        return learn, min(_PARTS, validation.n_blocks)
+        return learn, min(_N_GROUPS, validation.n_blocks), learn(0)
 
     def forecast(self, origins):
-        """Forecasts at some origins; (n_origins, 1, horizon)."""
+        """Forecast; (n_origins, 1, horizon), NaN without trees or the dates they need."""
         horizon = origins.horizon
-        found = np.full((len(origins), 1, horizon), np.nan)
-        undated = self.dated and not calendar_of(origins.table.time, 2).size
-        if self.fitted is None or undated:
-            return found
+        forecasts = np.full((len(origins), 1, horizon), np.nan)
+        lacks_dates = self.dated and not calendar_of(origins.table.time, 2).size
+        if self.fitted is None or lacks_dates:
+            return forecasts
         for rows in chunks(np.arange(len(origins)), _CHUNK, horizon):
             ahead = np.tile(np.arange(horizon), len(rows))
             columns, level, unit = self._columns(origins.take(np.repeat(rows, horizon)), ahead)
             values = level + unit * predict_scores(self.fitted, columns)
-            found[rows, 0] = values.reshape(-1, horizon)
-        return found
+            forecasts[rows, 0] = values.reshape(-1, horizon)
+        return forecasts
 
-    def _learned(self, columns, aim, rows, share):
-        """Fit a share of the usual trees; the same without trees where there are few rows."""
-        columns, aim = columns[rows], aim[rows]
-        if len(aim) < _FEWEST:
+    def _fit_to(self, columns, targets, rows, trees_share):
+        """Fit a share of the usual number of trees to some rows, unless these are too few.
+
+        `columns` are (n_rows, n_columns), `targets` (n_rows,).
+        """
+        columns, targets = columns[rows], targets[rows]
+        if len(targets) < _MIN_ROWS:
             return self
-        n_trees = np.clip(len(aim) // _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES)
-        n_trees = int(max(_FEWEST_TREES, share * n_trees))
-        n_leaves = np.clip(len(aim) // _ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES)
+        n_trees = np.clip(len(targets) // _ROWS_PER_TREE, _MIN_TREES, _MAX_TREES)
+        n_trees = int(max(_MIN_TREES, trees_share * n_trees))
+        n_leaves = np.clip(len(targets) // _ROWS_PER_LEAF, _MIN_LEAVES, _MAX_LEAVES)
         trees = fit_trees(
-            columns, aim, max_iter=n_trees, max_leaf_nodes=int(n_leaves),
-            learning_rate=min(_SUM_OF_RATES / n_trees, _HIGHEST_RATE), early_stopping=False,
+            columns,
+            targets,
+            max_iter=n_trees,
+            max_leaf_nodes=int(n_leaves),
+            learning_rate=min(_SUM_OF_RATES / n_trees, _MAX_RATE),
+            early_stopping=False,
             random_state=0,
-        )  # fmt: skip
+        )
         return replace(self, fitted=trees)
 
-    def _drifts(self, table):
-        """True if levels drift."""
-        m, around, apart = self._steps[0], 0.0, 0.0
+    def _levels_drift(self, table):
+        """Return True if values are much nearer to the mean of the last season than to theirs.
+
+        Mean squares are in units of the standard deviations, and summed over series.
+        """
+        m, square_to_season, square_to_mean = self._season_steps[0], 0.0, 0.0
         for values, unit in zip(table.observations, stds(table.observations), strict=True):
             sums = np.cumsum(np.append(0.0, values - values.mean()))
             if len(values) > m:
-                missed = values[m:] - values.mean() - (sums[m:-1] - sums[: -m - 1]) / m
-                around += np.mean((missed / unit) ** 2)
-                apart += np.mean(((values - values.mean()) / unit) ** 2)
-        return bool(around < _DRIFTS * apart)
+                to_season = values[m:] - values.mean() - (sums[m:-1] - sums[: -m - 1]) / m
+                square_to_season += np.mean((to_season / unit) ** 2)
+                square_to_mean += np.mean(((values - values.mean()) / unit) ** 2)
+        return bool(square_to_season < _DRIFT_RATIO * square_to_mean)
 
     @property
-    def _steps(self):
-        """Whole numbers of steps of the seasons."""
+    def _season_steps(self):
+        """Lengths of the seasons, rounded to whole steps."""
         return [max(1, round(season)) for season in self.seasons]
 
     def _columns(self, origins, ahead):
-        """Columns (n, n_columns), and level and unit (n,) of targets.
+        """Make rows of the table.
 
-        An origin for each row, `ahead` (n,) is counted from 0.
+        Parameters
+        ----------
+        origins : Origins
+            Origin of each row.
+        ahead : ndarray of int of shape (n_rows,)
+            Steps from the first step to forecast to that of the row, 0 for the first.
+
+        Returns
+        -------
+        columns : ndarray of shape (n_rows, n_columns)
+        level, unit : ndarray of shape (n_rows,)
+            Targets are (value - level) / unit.
         """
         table, series, n_known = origins.table, origins.series, np.maximum(origins.n_known, 1)
         step, sums = origins.n_known + ahead, _sums(table, table.value[:, None])
 
-        def at(steps):
+        def values_at(steps):
             values = table.value[table.first_rows[series] + np.maximum(steps, 0)]
             return np.where(steps >= 0, values, np.nan)
 
-        lately = [_mean_before(table, sums, series, n_known, m)[:, 0] for m in self._steps]
-        level, unit = (
-            origins.series_units(self.level, means),
-            origins.series_units(self.unit, stds),
-        )
-        level, last = lately[0] if self.drifts else level, at(n_known - 1)
-        own = [*lately, last]
-        for m in self._steps:
+        # 1. Means of the last seasons, the last value and lags, relative to the level.
+        season_means = [
+            _mean_before(table, sums, series, n_known, m)[:, 0] for m in self._season_steps
+        ]
+        level = season_means[0] if self.drifts else origins.series_units(self.level, means)
+        unit, last = origins.series_units(self.unit, stds), values_at(n_known - 1)
+        values = [*season_means, last]
+        for m in self._season_steps:
             lag = step - m * (ahead // m + 1)
-            own += [at(lag), at(lag - m), last - at(n_known - 1 - m) + level]
-        columns = [(np.column_stack(own) - level[:, None]) / unit[:, None], ahead[:, None]]
+            change = last - values_at(n_known - 1 - m)
+            values += [values_at(lag), values_at(lag - m), change + level]
+        columns = [(np.column_stack(values) - level[:, None]) / unit[:, None], ahead[:, None]]
+        # 2. The calendar.
         if self.dated:
-            place = table.starts[series] + step
-            columns.append(calendar_of(table.time, place.max(initial=0) + 1)[place])
+            position = table.starts[series] + step
+            columns.append(calendar_of(table.time, position.max(initial=0) + 1)[position])
+        # 3. Features at the step, or at the origin if they are not known beforehand, and their
+        # means over the seasons up to the step.
         if table.n_features:
-            unknown = np.setdiff1d(np.arange(table.n_features), table.future_columns)
-            then = table.features[table.feature_rows(series, step)]
-            now = table.features[table.feature_rows(series, n_known - 1)]
-            columns += [then[:, table.future_columns], now[:, unknown]]
+            past_columns = np.setdiff1d(np.arange(table.n_features), table.future_columns)
+            at_step = table.features[table.feature_rows(series, step)]
+            at_origin = table.features[table.feature_rows(series, n_known - 1)]
+            columns += [at_step[:, table.future_columns], at_origin[:, past_columns]]
             sums = _sums(table, table.features[:, self.averaged])
             end = np.minimum(step, table.row_counts[series] - 1) + 1
-            columns += [_mean_before(table, sums, series, end, m) for m in self._steps]
+            columns += [_mean_before(table, sums, series, end, m) for m in self._season_steps]
         return np.concatenate(columns, axis=1), level, unit
 
 
 def calendar_of(time, n):
-    """Calendar columns (n, n_columns) of the first steps of an index; none without dates."""
-    # Seconds of the day, the day of the week, sine and cosine of the day of the year, and the
-    # month: those that differ between its steps, however many there are, of which clocks may
-    # take an hour.
+    """Compute columns of the calendar for the first `n` steps of an index; (n, n_columns).
+
+    These are seconds of the day, the day of the week, sine and cosine of the day of the year,
+    and the month. A column is left out if steps are so long that it would hardly change, and
+    all are if the index has no dates.
+    """
     if time.kind not in ("datetime", "period") or not len(time):
         return np.empty((n, 0))
     index = time.index_between(0, n)
     index = index.to_timestamp() if time.kind == "period" else index
+    # Mean number of seconds of a step, however many steps there are. Clock changes may make it
+    # longer by an hour.
     length = (index[-1] - index[0]).total_seconds() / max(1, n - 1)
     angle = 2 * np.pi * index.day_of_year / 365.25
     day, hour = 86_400, 3600
-    columns = [
+    column_of_period = [
         (day, index.hour * hour + index.minute * 60 + index.second),
-        (7 * day, index.day_of_week), (300 * day, np.sin(angle)), (300 * day, np.cos(angle)),
+        (7 * day, index.day_of_week),
+        (300 * day, np.sin(angle)),
+        (300 * day, np.cos(angle)),
         (300 * day, index.month),
-    ]  # fmt: skip
-    columns = [np.asarray(own, dtype=float) for most, own in columns if length + hour < most]
+    ]
+    columns = [
+        np.asarray(column, dtype=float)
+        for period, column in column_of_period
+        if length + hour < period
+    ]
     return np.array(columns).reshape(-1, n).T
 
 
 def _rows_of(table, horizon):
-    """Series, step and steps ahead from 0 of rows to learn from, (n_rows,) each."""
+    """Choose rows to learn from, at most 40 000.
+
+    Returns the series, the step, and its number of steps after the first step to forecast, each
+    (n_rows,). The latter are spread evenly over the horizon.
+    """
     series, step = positions(1, np.maximum(table.lengths - 1, 0))
-    kept = spread_over_phases(len(series), _MOST)
-    draws = int(np.clip(_ENOUGH // max(1, len(series)), 1, min(_MOST_DRAWS, horizon)))
-    series, step = (np.tile(own[kept], draws) for own in (series, step))
+    chosen = spread_over_phases(len(series), _MAX_ROWS)
+    draws = int(np.clip(_ENOUGH_ROWS // max(1, len(series)), 1, min(_MAX_DRAWS, horizon)))
+    series, step = np.tile(series[chosen], draws), np.tile(step[chosen], draws)
     ahead = (golden_fractions(len(step)) * horizon).astype(np.int64)
-    inside = step > ahead
-    return series[inside], step[inside], ahead[inside]
+    is_within = step > ahead  # The origin is not before the series.
+    return series[is_within], step[is_within], ahead[is_within]
 
 
 def _sums(table, columns):
-    """Sums of columns from the first step of a series up to each row."""
-    # Of one series after the other, so that none depends on the others, not even by rounding.
+    """Sum columns (n_rows, n_columns) from the first step of a series up to each row.
+
+    Each series is summed by itself, so that it does not depend on the others, not even by
+    rounding.
+    """
     spans = zip(table.first_rows, table.first_rows + table.row_counts, strict=True)
-    parts = [np.cumsum(columns[start:stop], axis=0) for start, stop in spans]
-    return np.concatenate(parts) if parts else columns
+    sums = [np.cumsum(columns[start:stop], axis=0) for start, stop in spans]
+    return np.concatenate(sums) if sums else columns
 
 
 def _mean_before(table, sums, series, end, m):
-    """Means (n_rows, n_columns) over up to m steps of series before some, by sums of them."""
+    """Average columns over the last m steps before a step; (n_rows, n_columns).
+
+    `sums` are those of `_sums`; `series` and `end` (n_rows,) are the series and the step after
+    the last one that is averaged. Near the start of a series there are fewer than m steps.
+    """
     begin, first = np.maximum(end - m, 0), table.first_rows[series]
     earlier = np.where((begin > 0)[:, None], sums[first + np.maximum(begin - 1, 0)], 0.0)
     return (sums[first + end - 1] - earlier) / (end - begin)[:, None]

@@ -10,7 +10,7 @@ from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._analogs import (
     Analogs,
     choose_analogs,
-    left_out,
+    pair_with_memories,
     search_bandwidth,
 )
 from sklearn_attention.forecasting._origins import Windows
@@ -171,7 +171,7 @@ def test_windows_are_predicted_from_the_first_memory_with_enough_of_their_series
     origins = Origins.within(make((40, 20, 12)), HORIZON, LOOKBACK)
     memories = [(origins.take(origins.series == i), 15) for i in (0, 1)] + [(origins, 1)]
     predicted = []
-    for queries, memory, apart in left_out(origins, memories):
+    for queries, memory, apart in pair_with_memories(origins, memories):
         for row, (i, known) in enumerate(zip(queries.series, queries.n_known, strict=True)):
             # Series begin at the same step.
             may = np.abs(memory.n_known - known) >= HORIZON

@@ -6,7 +6,7 @@ import pytest
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting._calibration import farthest_ends
+from sklearn_attention.forecasting._calibration import max_end_distances
 
 FORECASTERS = [TransformerForecaster, KernelForecaster]
 MONTHS = pd.date_range("2015-01-01", periods=120, freq="MS")
@@ -125,14 +125,14 @@ def slow_ends(values, n_steps):
 def test_ends_are_no_farther_than_a_multiple_of_the_largest_change():
     rng = np.random.default_rng(0)
     series = [rng.normal(size=n).cumsum() for n in (40, 9, 40, 7)] + [np.ones(20)]
-    found = farthest_ends(Table.from_arrays(series), 25)
+    found = max_end_distances(Table.from_arrays(series), 25)
     for i in range(3):
         np.testing.assert_allclose(found[i], slow_ends(series[i], 25))
     assert np.isinf(found[3:]).all()
     # Of many steps some stand for those before them.
     long = rng.normal(size=500).cumsum()
     found, exact = (
-        farthest_ends(Table.from_arrays([long]), 200)[0],
+        max_end_distances(Table.from_arrays([long]), 200)[0],
         np.array(slow_ends(long, 200)),
     )
     np.testing.assert_allclose(found[:20], exact[:20])
@@ -200,11 +200,11 @@ def test_analogs_follow_the_last_value_where_that_has_less_error(kind):
 def test_each_block_is_forecast_from_windows_that_share_no_steps_with_it():
     series = pd.Series(100 + np.random.default_rng(1).normal(size=80).cumsum(), MONTHS[:80])
     model = KernelForecaster(4).fit(series)
-    blocks = list(model._held_out(model.observed_))
+    blocks = list(model._calibration_splits(model.observed_))
     assert len(blocks) == 5
     for train, late in blocks:
         assert np.abs(train.n_known[:, None] - late.n_known).min() >= 4
         assert len(train) + len(late) > 50
     panel = KernelForecaster(4).fit({"a": series, "b": series + 1})
-    ((train, late),) = panel._held_out(panel.observed_)
+    ((train, late),) = panel._calibration_splits(panel.observed_)
     assert train.n_known.max() + 4 <= late.n_known.min()

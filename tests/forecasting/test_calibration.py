@@ -13,11 +13,11 @@ from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Or
 from sklearn_attention.forecasting._calibration import (
     _horizons_per_origin,
     interval_shift,
+    latest_inflation,
     random_walk_sizes,
     residual_profile,
     shrunken_mean_sizes,
     sizes_of_origins,
-    widening_of,
 )
 from sklearn_attention.forecasting._origins import split_at_ends
 
@@ -308,12 +308,14 @@ def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
     series = np.repeat([0, 1], 10)
     is_latest = np.tile(np.arange(10) < 4, 2)
     size = np.where(series == 0, 1.0, 70.0) * np.where(is_latest, ratio, 1.0)
-    assert widening_of(size, series, is_latest) == pytest.approx(expected)
+    assert latest_inflation(size, series, is_latest) == pytest.approx(expected)
     # A series without earlier errors says nothing, nor does an origin without observations.
     size[[2, 7]] = np.nan
     rows = (series == 0) | is_latest
-    assert widening_of(size[rows], series[rows], is_latest[rows]) == pytest.approx(expected)
-    assert widening_of(size, series, np.zeros(20, dtype=bool)) == 1
+    assert latest_inflation(size[rows], series[rows], is_latest[rows]) == pytest.approx(
+        expected
+    )
+    assert latest_inflation(size, series, np.zeros(20, dtype=bool)) == 1
 
 
 def test_intervals_after_a_break_are_wider():

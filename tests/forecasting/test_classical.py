@@ -56,7 +56,7 @@ def test_each_is_what_its_name_says():
 def test_further_seasons_do_without_blocks():
     values = make(90)
     season = 13.5
-    found = by_name(Classical(season, further=True, blocks=False), values)
+    found = by_name(Classical(season, named_by_season=True, blocks=False), values)
     expected = by_name(Classical(season), values)
     assert not {"blocks", "classical mean"} & {name.split(",")[0] for name in found}
     assert len(found) == len(expected) - 2

@@ -13,7 +13,7 @@ from sklearn_attention.forecasting._candidate_attention import softmax_weights
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
     add_candidate,
-    best_share,
+    best_mixing_weight,
     choose_weights,
     fit_combined,
     near_whole_years,
@@ -198,21 +198,26 @@ def test_candidates_one_after_the_other_are_those_at_once(with_effects):
     classical, ridge = (
         new_candidates([kind], table, 4, [7.0], 9) for kind in ("classical", "ridge")
     )
-    begun = fit_combined(table, candidates=classical, **options)
-    found = fit_combined(table, candidates=ridge, begun=begun, **options)
+    earlier = fit_combined(table, candidates=classical, **options)
+    found = fit_combined(table, candidates=ridge, earlier=earlier, **options)
     expected = fit_combined(table, candidates=[*classical, *ridge], **options)
     assert found.combined.names == expected.combined.names
     assert (found.combined.effects is None) == (not with_effects)
-    np.testing.assert_array_equal(found.every, expected.every)
+    np.testing.assert_array_equal(found.candidate_forecasts, expected.candidate_forecasts)
     np.testing.assert_array_equal(found.held_out, expected.held_out)
 
 
 def test_where_nothing_is_validated_all_count_alike():
     fitted = fit_kinds(Table.from_arrays([np.array([3.0, 4.0, 5.0])]), ["classical"])
-    assert len(fitted.validation.block) == len(fitted.every) == len(fitted.held_out) == 0
+    assert (
+        len(fitted.validation.block)
+        == len(fitted.candidate_forecasts)
+        == len(fitted.held_out)
+        == 0
+    )
     combined = fitted.combined
     np.testing.assert_allclose(combined.weights, 1 / len(combined.names))
-    np.testing.assert_allclose(combined.of_new_series, combined.weights[0])
+    np.testing.assert_allclose(combined.new_series_weights, combined.weights[0])
     assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
 
 
@@ -229,7 +234,7 @@ def test_a_transformer_is_kept_where_it_has_weight(network, tried):
     assert (found.transformer is stub) == kept == (found.names[-1] == "transformer")
     assert found.weights.shape == (2, len(found.names))
     np.testing.assert_allclose(found.weights.sum(axis=1), 1)
-    np.testing.assert_allclose(found.of_new_series.sum(), 1)
+    np.testing.assert_allclose(found.new_series_weights.sum(), 1)
     assert every.shape[1] == len(found.names)
     assert np.isfinite(held_out).all()
 
@@ -252,7 +257,7 @@ def test_a_share_has_the_least_error():
     targets, rng = validation.tests.targets(), np.random.default_rng(0)
     unit = validation.scale[validation.tests.series, None]
     one, other = (targets + size * unit * rng.normal(size=targets.shape) for size in (1, 2))
-    share, saved = best_share(validation, one, other)
+    share, saved = best_mixing_weight(validation, one, other)
 
     def error(s):
         missed = np.sqrt(np.nansum(((1 - s) * one + s * other - targets) ** 2, axis=1))
@@ -261,12 +266,12 @@ def test_a_share_has_the_least_error():
     tried = [error(s) for s in np.linspace(0, 1, 101)]
     assert error(share) < 1.02 * min(tried)
     assert saved == pytest.approx(1 - error(share) / error(0))
-    assert best_share(validation, one, targets) == pytest.approx((1, 1))
+    assert best_mixing_weight(validation, one, targets) == pytest.approx((1, 1))
     worse = one + (one - targets)
-    assert best_share(validation, one, worse) == (0, 0)
+    assert best_mixing_weight(validation, one, worse) == (0, 0)
     some = np.where(np.arange(len(unit))[:, None] < 20, np.nan, other)
-    found = best_share(validation, one, some)[0]
-    assert found == best_share(validation, one, other, slice(20, None))[0]
+    found = best_mixing_weight(validation, one, some)[0]
+    assert found == best_mixing_weight(validation, one, other, slice(20, None))[0]
 
 
 def test_held_out_mixtures_are_by_shares_chosen_apart():
@@ -282,15 +287,15 @@ def test_held_out_mixtures_are_by_shares_chosen_apart():
             return self, forecasts[:, None]
 
     model, _, every, held_out, _ = add_candidate(fitted, Noisy(4), [])
-    share = best_share(validation, before, forecasts)[0]
-    np.testing.assert_allclose(model.of_new_series[-1], share)
+    share = best_mixing_weight(validation, before, forecasts)[0]
+    np.testing.assert_allclose(model.new_series_weights[-1], share)
     np.testing.assert_allclose(model.weights[:, :-1], (1 - share) * fitted[0].weights)
     np.testing.assert_array_equal(every[:, -1], forecasts)
     tests = validation.tests
     for block in range(validation.n_blocks):
         rows = validation.block == block
         overlap = validation.overlapping(tests.series, tests.n_known, block)
-        own = best_share(validation, before, forecasts, ~overlap)[0]
+        own = best_mixing_weight(validation, before, forecasts, ~overlap)[0]
         expected = (1 - own) * before[rows] + own * forecasts[rows]
         np.testing.assert_allclose(held_out[rows], expected)
 

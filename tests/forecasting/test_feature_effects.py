@@ -64,12 +64,12 @@ def slow_coef(basis, validation, known, left_out):
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """However many steps there are, effects are learned apart from each block."""
-    monkeypatch.setattr(module, "_ROWS_OF_COEFFICIENT", np.inf)
+    monkeypatch.setattr(module, "_ROWS_PER_COEFFICIENT", np.inf)
 
 
 def test_of_many_steps_they_are_learned_once(monkeypatch):
     validation, ridge = make(), WindowRidge(SEASON)
-    monkeypatch.setattr(module, "_ROWS_OF_COEFFICIENT", 30)
+    monkeypatch.setattr(module, "_ROWS_PER_COEFFICIENT", 30)
     found, held_out = combined(validation, ridge)
     rest, table = slow_rest(found.effects, validation)
     expected = ridge.fit(Validation.from_table(rest, HORIZON, 2 * SEASON))[1]
@@ -224,7 +224,9 @@ def test_constants_and_copies_of_features_change_no_effects():
     assert len(apart) == len(others_apart)
     for one, another in zip([expected, *apart], [found, *others_apart], strict=True):
         for before, after in zip(
-            one.rest(table).observations, another.rest(wider).observations, strict=True
+            one.remove_from(table).observations,
+            another.remove_from(wider).observations,
+            strict=True,
         ):
             np.testing.assert_allclose(after, before, rtol=1e-12)
 

@@ -54,7 +54,7 @@ def test_windows_have_their_own_level_and_unit(center):
 def test_units_of_windows(center):
     windows = 1e-12 * torch.randn(4, 20, 1, dtype=torch.float64)
     windows[1:] = torch.tensor([0.0, 0.1, 1e6 / 3])[:, None, None]
-    level, scale = module._own_units(windows, center)
+    level, scale = module._window_units(windows, center)
     expected = windows.mean(dim=1) if center == "mean" else windows[:, -1]
     np.testing.assert_allclose(level[:, 0], expected)
     # Windows that are constant, but for rounding, are not divided.
@@ -66,7 +66,7 @@ def test_outputs_and_the_loss_are_those_of_scaled_windows(known, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 7)
     n_features = 0 if known is None else 2
     origins = make_origins(n_features, known or ())
-    scaling = Scaling.of(origins, LOOKBACK)
+    scaling = Scaling.from_origins(origins, LOOKBACK)
     network = make(n_past=n_features, n_future=len(known or ()))
     units = scaling.units(origins)
     found = outputs_of(network, origins, units, scaling)

@@ -7,7 +7,7 @@ import pytest
 from forecasting_validation import make_validation_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._analogs import OwnAnalogs
+from sklearn_attention.forecasting._own_analogs import OwnAnalogs
 
 LOOKBACK, HORIZON, SEASON = 8, 4, 6
 TEMPERATURES = 0.25, 0.5, 1.0

@@ -70,7 +70,7 @@ def of(part, rows):
 
 def groups_of(model, rows):
     """Frames of pandas with the series of each part."""
-    parts = dask.compute(*model.panel_.parts)
+    parts = dask.compute(*model.panel_.groups)
     return [(part, rows[rows["unique_id"].isin(part.observed_.names)]) for part in parts]
 
 

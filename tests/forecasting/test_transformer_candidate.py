@@ -27,7 +27,7 @@ def make(**options):
 class TestScaling:
     def test_of_unknown_series_is_that_so_far(self):
         table = Table.from_arrays(make_walks([30, 20]))
-        scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
+        scaling = Scaling.from_origins(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
         twins = unknown_twins(table)
         series, known = np.array([1, 0, 1]), np.array([7, 30, 1])
         units = scaling.units(Origins.at_ends(twins, HORIZON).at_steps(series, known))
@@ -45,7 +45,7 @@ def test_adds_to_a_ridge_and_learns_from_what_came_before(monkeypatch):
 
     monkeypatch.setattr(module, "fit_network", recorded)
     candidate, validation = make(), make_validation_of(make_walks([120, 80]), HORIZON, LOOKBACK)
-    monkeypatch.setattr(module, "_FEWEST_WINDOWS", 20)
+    monkeypatch.setattr(module, "_MIN_WINDOWS", 20)
     fitted, held_out = candidate.fit(validation)
     assert candidate.network is candidate.ridge is None
     assert fitted.settings is fitted.task is fitted.attributes is None

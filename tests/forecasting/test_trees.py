@@ -34,8 +34,8 @@ def make_validation(lengths=(90, 70), seed=0):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(module, "_FEWEST_TREES", 10)
-    monkeypatch.setattr(module, "_MOST_TREES", 10)
+    monkeypatch.setattr(module, "_MIN_TREES", 10)
+    monkeypatch.setattr(module, "_MAX_TREES", 10)
 
 
 def slow_row(values, features, known, ahead, level, unit, drifts):
@@ -65,7 +65,7 @@ def parts_of(table):
 
 @pytest.mark.parametrize("drifts", [False, True])
 def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
-    monkeypatch.setattr(module, "_DRIFTS", np.inf if drifts else 0.0)
+    monkeypatch.setattr(module, "_DRIFT_RATIO", np.inf if drifts else 0.0)
     validation = make_validation()
     table = validation.origins.table
     fitted, _ = Trees(SEASONS).fit(validation)
@@ -109,7 +109,7 @@ def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypat
     # What is forecast in a group of blocks may change, and no forecast of their trees does.
     learned = []
     monkeypatch.setattr(
-        module.Trees, "_learned",
+        module.Trees, "_fit_to",
         lambda self, columns, aim, rows, share: learned.append((rows, share)) or self,
     )  # fmt: skip
     Trees(SEASONS).fit(validation)
@@ -148,7 +148,7 @@ def test_short_series_have_none():
     assert fitted.fitted is None
     assert np.isnan(found).all()
     assert np.isnan(fitted.forecast(validation.tests)).all()
-    assert Trees((1.0,), tried=True).tried_on(validation)[1] is None
+    assert Trees((1.0,), tried=True).with_trial(validation)[1] is None
 
 
 @pytest.mark.parametrize(("freq", "columns"), [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)])
