@@ -1411,14 +1411,14 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_series_baseline.py",
-        "leverage = np.minimum((u**2 @ kept)[:, None] + share, 1 - 1e-6)",
-        "leverage = np.minimum((u**2 @ kept)[:, None], 1 - 1e-6)",
+        "leverage = np.minimum((u**2 @ shrinkage)[:, None] + share, 1 - 1e-6)",
+        "leverage = np.minimum((u**2 @ shrinkage)[:, None], 1 - 1e-6)",
         "a row's part in the mean is left out of its leverage",
     ),
     Mutation(
         "transformer/_network.py",
-        "return torch.maximum(tau * missed, (tau - 1) * missed)",
-        "return torch.maximum(tau * missed, -tau * missed)",
+        "return torch.maximum(tau * residuals, (tau - 1) * residuals)",
+        "return torch.maximum(tau * residuals, -tau * residuals)",
         "errors below a quantile count as those above it",
     ),
     Mutation(
@@ -1429,8 +1429,8 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_network.py",
-        "return kept.sum(dim=1) / real.sum(dim=1, keepdim=True)",
-        "return kept.mean(dim=1)",
+        "return without_padding.sum(dim=1) / is_token.sum(dim=1, keepdim=True)",
+        "return without_padding.mean(dim=1)",
         "the mean is over padding too",
     ),
     Mutation(
