@@ -136,9 +136,10 @@ class TextTokens(nn.Module):
 class RowEncoder(nn.Module):
     """A transformer encoder, whose tokens are pooled to one vector for each row."""
 
-    # `form` is "features", "steps" or "text", `tokens` has the arguments of its class of tokens,
-    # and `shape` those of TokenEncoder. The vector of a row is, by `pooling`, the "mean" of its
-    # tokens, the "last" one, or that of a learned token [CLS] before the first one ("cls").
+    # `form` is "features", "steps" or "text", `tokens` has the arguments of its class of
+    # tokens, and `shape` those of TokenEncoder. The vector of a row is, by `pooling`, the
+    # "mean" of its tokens, the "last" one, or that of a learned token [CLS] before the first
+    # one ("cls").
 
     def __init__(self, form, tokens, n_outputs, *, d_model, pooling, max_length, **shape):
         super().__init__()
@@ -149,7 +150,8 @@ class RowEncoder(nn.Module):
         if pooling == "cls" and max_length is not None:
             max_length += 1
         self.encoder = TokenEncoder(d_model, max_length=max_length, **shape)
-        # At first all outputs are 0: the mean of the targets, or equal probabilities of classes.
+        # At first all outputs are 0: the mean of the targets, or equal probabilities of
+        # classes.
         self.head = nn.Linear(self.encoder.width, n_outputs)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -199,7 +201,7 @@ class RowEncoder(nn.Module):
 
 
 def pinball(residuals, quantiles):
-    """Compute pinball losses of quantiles (..., n_quantiles); residuals are target - quantile."""
+    """Compute the pinball losses (..., n_quantiles) of the residuals target - quantile."""
     tau = residuals.new_tensor(quantiles)
     return torch.maximum(tau * residuals, (tau - 1) * residuals)
 

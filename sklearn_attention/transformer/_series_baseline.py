@@ -1,9 +1,9 @@
 """The baseline of series: ridge regression on random convolutions, as MiniRocket.
 
 A *kernel* has nine weights, 2 at three of the nine positions and -1 at the other six; there are
-84 of them. At a *dilation* d, a kernel's positions are d steps apart. A *feature* of a series is
-the share of the time in which its convolution exceeds a *bias*, which is a quantile of the same
-convolution of a training series (Dempster, Schmidt and Webb 2021).
+84 of them. At a *dilation* d, a kernel's positions are d steps apart. A *feature* of a series
+is the share of the time in which its convolution exceeds a *bias*, which is a quantile of the
+same convolution of a training series (Dempster, Schmidt and Webb 2021).
 """
 
 import functools
@@ -17,8 +17,8 @@ from scipy.special import log_softmax
 from .._labels import split_outputs
 
 _WIDTH, _N_KERNELS, _N_FEATURES = 9, 84, 10_000
-# The three positions of each kernel that have weight 2. Kernels of even number come first, since
-# `margin` is applied to one half of the kernels at a time.
+# The three positions of each kernel that have weight 2. Kernels of even number come first,
+# since `margin` is applied to one half of the kernels at a time.
 _ALL_TRIPLES = list(combinations(range(_WIDTH), 3))
 _HIGH_POSITIONS = _ALL_TRIPLES[0::2] + _ALL_TRIPLES[1::2]
 # Most numbers (steps times series times kernels) that are convolved at once.
@@ -32,17 +32,23 @@ class RandomConvolutions:
     # A dict for each dilation, the smallest first: `dilation`; `margin`, the number of steps at
     # each end that one half of the kernels ignores; `used` (84, n_channels), True for the
     # channels that a kernel adds up; and `biases` (84, n_biases).
-    parts: list
+    groups: list
+
+    @classmethod
+    def from_stored(cls, groups=None, parts=None):
+        """Build from the fields of a stored file; `groups` was named `parts` in 0.2.0."""
+        return cls(parts if groups is None else groups)
 
     @classmethod
     def of(cls, sequences, random_state):
         """Choose dilations, channels and biases by training series (T_i, n_channels)."""
         lengths, n_channels = [len(series) for series in sequences], sequences[0].shape[1]
         dilations, counts = _dilations(max(lengths))
-        # Levels of the quantiles are multiples of the golden ratio, modulo 1: they spread evenly.
+        # Levels of the quantiles are multiples of the golden ratio, modulo 1: they spread
+        # evenly.
         golden_ratio = (np.sqrt(5) + 1) / 2
         levels = np.arange(1, _N_KERNELS + 1) * golden_ratio
-        parts = []
+        groups = []
         for dilation, n_biases in zip(dilations, counts, strict=True):
             used = _draw_channels(n_channels, random_state)
             convolve = _cached_convolutions(sequences, dilation, used)
@@ -55,14 +61,19 @@ class RandomConvolutions:
             # Half of the kernels ignore steps whose window reaches beyond the ends of a series,
             # if even the shortest series has steps that are left.
             margin = int(4 * dilation * (min(lengths) > 8 * dilation))
-            part = {"dilation": int(dilation), "margin": margin, "used": used, "biases": biases}
-            parts.append(part)
-        return cls(parts)
+            group = {
+                "dilation": int(dilation),
+                "margin": margin,
+                "used": used,
+                "biases": biases,
+            }
+            groups.append(group)
+        return cls(groups)
 
     def features(self, sequences):
-        """Compute the features (n, n_features), float32, of float32 series (T_i, n_channels)."""
+        """Compute features (n, n_features) of series (T_i, n_channels); all are float32."""
         lengths = np.array([len(series) for series in sequences])
-        n_features = sum(part["biases"].size for part in self.parts)
+        n_features = sum(group["biases"].size for group in self.groups)
         features = np.empty((len(sequences), n_features), dtype=np.float32)
         for length in np.unique(lengths):
             same_length = np.flatnonzero(lengths == length)
@@ -75,10 +86,10 @@ class RandomConvolutions:
     def _features_of_block(self, block):
         """Compute the features (n, n_features) of series of one length, (T, n, n_channels)."""
         features = []
-        for i, part in enumerate(self.parts):
-            convolutions = _Convolutions(block, part["dilation"], part["used"])
-            margin = part["margin"] * (len(block) > 2 * part["margin"])
-            for k, biases in enumerate(part["biases"]):
+        for i, group in enumerate(self.groups):
+            convolutions = _Convolutions(block, group["dilation"], group["used"])
+            margin = group["margin"] * (len(block) > 2 * group["margin"])
+            for k, biases in enumerate(group["biases"]):
                 # The half of the kernels that ignores the ends alternates between dilations.
                 n_ignored = margin if (k >= _N_KERNELS // 2) != i % 2 else 0
                 values = convolutions.by_kernel(k)[n_ignored : len(block) - n_ignored]
@@ -262,9 +273,9 @@ def _thin_svd(matrix):
 def _sharpen(values, indicators, share):
     """Return the factor of leave-one-out values that minimises the log-loss, and this loss.
 
-    `values` and `indicators` are (n_rows, n_classes) of one output, `share` (n_rows,) sums to 1.
-    Half a row that has all classes to equal parts is added: without it, the factor of separable
-    classes would be infinite.
+    `values` and `indicators` are (n_rows, n_classes) of one output, `share` (n_rows,) sums to
+    1. Half a row that has all classes to equal parts is added: without it, the factor of
+    separable classes would be infinite.
     """
 
     def loss(log_sharpness):
