@@ -1459,14 +1459,14 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_seq2seq_network.py",
-        "unit = ((5 + n_written) / 6) ** length_penalty",
-        "unit = ((4 + n_written) / 6) ** length_penalty",
+        "penalty = ((5 + n_written) / 6) ** length_penalty",
+        "penalty = ((4 + n_written) / 6) ** length_penalty",
         "answers are taken to be shorter by one token",
     ),
     Mutation(
         "sequence/_token_counts.py",
-        "counts += np.bincount(at_beginning, minlength=len(keys))",
-        "counts += np.bincount(at_beginning, minlength=len(keys)) > 0",
+        "counts += np.bincount(grams_at_beginning, minlength=len(keys))",
+        "counts += np.bincount(grams_at_beginning, minlength=len(keys)) > 0",
         "a beginning that many texts share counts once",
     ),
     Mutation(
@@ -1477,7 +1477,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_language_network.py",
-        "return total / real.sum(dim=1, keepdim=True)",
+        "return total / is_token.sum(dim=1, keepdim=True)",
         "return total / ids.shape[1]",
         "the mean is over padding too",
     ),
@@ -1495,8 +1495,8 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_seq2seq.py",
-        "both, found, wanted = totals[:, totals[2] > 0]",
-        "both, found, wanted = totals",
+        "n_shared, n_predicted, n_expected = totals[:, totals[2] > 0]",
+        "n_shared, n_predicted, n_expected = totals",
         "n-grams longer than any text count as not found",
     ),
     Mutation(
