@@ -655,7 +655,7 @@ MUTATIONS = [
     ),
     Mutation(
         "inspection/_feature_effects.py",
-        "values[columns] = frame[columns]",
+        "values[unscaled] = frame[unscaled]",
         "pass",
         "pictures have values as a pipeline scaled them",
     ),

@@ -35,9 +35,9 @@ class RandomConvolutions:
     groups: list
 
     @classmethod
-    def from_stored(cls, groups=None, parts=None):
-        """Build from the fields of a stored file; `groups` was named `parts` in 0.2.0."""
-        return cls(parts if groups is None else groups)
+    def from_stored(cls, **fields):
+        """Build from the fields of a stored file; 0.2.0 named the field `groups` "parts"."""
+        return cls(fields["groups"] if "groups" in fields else fields["parts"])
 
     @classmethod
     def of(cls, sequences, random_state):
