@@ -169,11 +169,8 @@ class ExplanationDisplay(Display):
         check_positive("k", k, integer=True)
         model, rows = last_step(estimator, X)
         if hasattr(model, "candidate_weights_"):
-            if labels is not None:
-                raise ValueError(
-                    "labels name training rows, but a forecaster has none: pass labels=None."
-                )
-            return cls._of_forecaster(model, rows, k, step, series).plot(ax=ax, **kwargs)
+            display = cls._of_forecaster(model, rows, k, step, series, labels)
+            return display.plot(ax=ax, **kwargs)
         _check_one_prediction(model, X, rows)
         is_class, training_values = is_classifier(model), model.values_
         (indices,), (weights,), (values,) = model._explain(rows, len(model.keys_))
@@ -181,9 +178,12 @@ class ExplanationDisplay(Display):
         if is_class:
             if class_label is None:
                 class_label = predicted_class(model, rows)
-            options = {"classes": [*map(str, values[:k])]}
             position = _class_position(model, class_label)
-            options["name"] = f"weighted share of {model.classes_.tolist()[position]!r}"
+            label = model.classes_.tolist()[position]
+            options = {
+                "classes": [*map(str, values[:k])],
+                "name": f"weighted share of {label!r}",
+            }
             training_values = training_values[:, position]
             values = (values == class_label).astype(float)
         elif class_label is not None:
@@ -194,11 +194,7 @@ class ExplanationDisplay(Display):
             weights = weights * model._stacking[0, 0]
             options["remainder"] = "boosted trees"
         prediction = float(weights @ values if is_class else np.ravel(model.predict(rows))[0])
-        if not np.isfinite(prediction):
-            raise ValueError(
-                f"the prediction of X is {prediction}, since no training row is near: pass "
-                "another row, or fit with empty='nearest'."
-            )
+        _check_finite(prediction)
         row = row_names(X)
         if row is not None and not is_class:
             options["name"] = f"row {row[0]} of X: predicted {number_text(prediction, '.4g')}"
@@ -214,8 +210,12 @@ class ExplanationDisplay(Display):
         return display.plot(ax=ax, **kwargs)
 
     @classmethod
-    def _of_forecaster(cls, forecaster, X, k, step, series):
+    def _of_forecaster(cls, forecaster, X, k, step, series, labels):
         """Explain a forecast `step` steps ahead by the candidates that it averages."""
+        if labels is not None:
+            raise ValueError(
+                "labels name training rows, but a forecaster has none: pass labels=None."
+            )
         horizon = forecaster.horizon_
         if not 1 <= check_positive("step", step, integer=True) <= horizon:
             raise ValueError(f"step={step} is not within the horizon: pass 1 to {horizon}.")
@@ -309,6 +309,15 @@ def _check_one_prediction(model, X, rows):
     if n_outputs != 1:
         remedy = "one that was fitted on a single output"
         raise unfit(model, f"has {n_outputs} outputs", remedy)
+
+
+def _check_finite(prediction):
+    """Raise ValueError if a prediction is NaN or infinite."""
+    if not np.isfinite(prediction):
+        raise ValueError(
+            f"the prediction of X is {prediction}, since no training row is near: pass "
+            "another row, or fit with empty='nearest'."
+        )
 
 
 def _class_position(model, class_label):

@@ -159,11 +159,8 @@ class SmoothDisplay(Display):
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
-            raise unfit(
-                model,
-                "is not a regressor that predicts a target for each row of X",
-                "one such as NadarayaWatsonRegressor",
-            )
+            fault = "is not a regressor that predicts a target for each row of X"
+            raise unfit(model, fault, "one such as NadarayaWatsonRegressor")
         need_both(X, y)
         # 1. Decide whether predictions or a component are drawn.
         smoother = getattr(model, "smoother_", None)
@@ -174,16 +171,7 @@ class SmoothDisplay(Display):
         if X is None:
             X, y = remembered_rows(estimator)
         (name, x), target = column_of(X, feature), np.asarray(y)
-        if target.ndim != 1:
-            raise ValueError(
-                f"y has shape {target.shape}, but only one output can be drawn: pass y of "
-                "shape (n_samples,), and a model that was fitted on such a y."
-            )
-        if len(target) != len(x):
-            raise ValueError(
-                f"y has {len(target)} targets, but X has {len(x)} rows: pass one target for "
-                "each row."
-            )
+        _check_targets(target, len(x))
         # 2. Compute the curve and its uncertainty along the feature.
         grid = np.linspace(np.nanmin(x), np.nanmax(x), grid_resolution)
         along = rows_along(X, feature, grid)
@@ -222,6 +210,20 @@ class SmoothDisplay(Display):
         label = label if has_ends else None
         ax.plot(self.grid, self.curve, color=BLUE, lw=2, label=label)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
+
+
+def _check_targets(target, n_rows):
+    """Raise ValueError unless there is one target for each row."""
+    if target.ndim != 1:
+        raise ValueError(
+            f"y has shape {target.shape}, but only one output can be drawn: pass y of "
+            "shape (n_samples,), and a model that was fitted on such a y."
+        )
+    if len(target) != n_rows:
+        raise ValueError(
+            f"y has {len(target)} targets, but X has {n_rows} rows: pass one target for "
+            "each row."
+        )
 
 
 def _component(smoother, j, rows, coverage):
