@@ -31,9 +31,9 @@ test-min: export OMP_NUM_THREADS = 1
 test-min: .venv-min/installed
 	.venv-min/bin/python -m pytest -n auto -m "not slow"
 
-# ruff and pylint check that docstrings begin with a verb and that no name is vague, except in the
-# folders and modules that pyproject.toml lists. The types are those that users see: two checkers read
-# calls as the guides write them. Workflows have the form that GitHub reads, and no known weakness.
+# ruff and pylint check that docstrings begin with a verb and that no name is vague. The types are
+# those that users see: two checkers read calls as the guides write them. Workflows have the form
+# that GitHub reads, and no known weakness.
 lint: $(PACKAGE) $(call group,lint)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

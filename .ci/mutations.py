@@ -655,7 +655,7 @@ MUTATIONS = [
     ),
     Mutation(
         "inspection/_feature_effects.py",
-        "values[columns] = frame[columns]",
+        "values[unscaled] = frame[unscaled]",
         "pass",
         "pictures have values as a pipeline scaled them",
     ),
@@ -1411,14 +1411,14 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_series_baseline.py",
-        "leverage = np.minimum((u**2 @ kept)[:, None] + share, 1 - 1e-6)",
-        "leverage = np.minimum((u**2 @ kept)[:, None], 1 - 1e-6)",
+        "leverage = np.minimum((u**2 @ shrinkage)[:, None] + share, 1 - 1e-6)",
+        "leverage = np.minimum((u**2 @ shrinkage)[:, None], 1 - 1e-6)",
         "a row's part in the mean is left out of its leverage",
     ),
     Mutation(
         "transformer/_network.py",
-        "return torch.maximum(tau * missed, (tau - 1) * missed)",
-        "return torch.maximum(tau * missed, -tau * missed)",
+        "return torch.maximum(tau * residuals, (tau - 1) * residuals)",
+        "return torch.maximum(tau * residuals, -tau * residuals)",
         "errors below a quantile count as those above it",
     ),
     Mutation(
@@ -1429,8 +1429,8 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_network.py",
-        "return kept.sum(dim=1) / real.sum(dim=1, keepdim=True)",
-        "return kept.mean(dim=1)",
+        "return without_padding.sum(dim=1) / is_token.sum(dim=1, keepdim=True)",
+        "return without_padding.mean(dim=1)",
         "the mean is over padding too",
     ),
     Mutation(
@@ -1459,14 +1459,14 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_seq2seq_network.py",
-        "unit = ((5 + n_written) / 6) ** length_penalty",
-        "unit = ((4 + n_written) / 6) ** length_penalty",
+        "penalty = ((5 + n_written) / 6) ** length_penalty",
+        "penalty = ((4 + n_written) / 6) ** length_penalty",
         "answers are taken to be shorter by one token",
     ),
     Mutation(
         "sequence/_token_counts.py",
-        "counts += np.bincount(at_beginning, minlength=len(keys))",
-        "counts += np.bincount(at_beginning, minlength=len(keys)) > 0",
+        "counts += np.bincount(grams_at_beginning, minlength=len(keys))",
+        "counts += np.bincount(grams_at_beginning, minlength=len(keys)) > 0",
         "a beginning that many texts share counts once",
     ),
     Mutation(
@@ -1477,7 +1477,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_language_network.py",
-        "return total / real.sum(dim=1, keepdim=True)",
+        "return total / is_token.sum(dim=1, keepdim=True)",
         "return total / ids.shape[1]",
         "the mean is over padding too",
     ),
@@ -1495,8 +1495,8 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_seq2seq.py",
-        "both, found, wanted = totals[:, totals[2] > 0]",
-        "both, found, wanted = totals",
+        "n_shared, n_predicted, n_expected = totals[:, totals[2] > 0]",
+        "n_shared, n_predicted, n_expected = totals",
         "n-grams longer than any text count as not found",
     ),
     Mutation(

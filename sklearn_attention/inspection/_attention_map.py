@@ -180,7 +180,8 @@ and n_heads before them
         if hasattr(model, "target_vocabulary_"):
             written = model.predict(rows) if y is None else y
             weights = model.attention_maps(rows, written if len(written[0]) else y)
-            # Of long ones the first tokens are read, and the end of a source.
+            # Of long sequences only the first tokens are read; END follows a cut source, but
+            # not a cut target.
             (n_queries, n_keys), end = weights[0].shape[2:], SPECIAL_TOKENS[END]
             queries = [*_tokens(model.target_vocabulary_, written[0]), end][:n_queries]
             keys = [*_tokens(model.source_vocabulary_, rows[0])[: n_keys - 1], end]
@@ -190,7 +191,7 @@ and n_heads before them
             queries = keys = [SPECIAL_TOKENS[START], *_tokens(model.vocabulary_, text)]
         else:
             weights = model.attention_maps(rows)
-            queries = keys = _names_of_tokens(model, rows, weights)
+            queries = keys = _encoder_token_names(model, rows, weights)
         if len(weights) != 1:
             raise ValueError(f"X has {len(weights)} rows: pass one, to draw its attention.")
         return cls.from_weights(weights[0], queries=queries, keys=keys, ax=ax, **kwargs)
@@ -235,7 +236,7 @@ and n_heads before them
         return self
 
     def _shown(self, layer, head, rollout):
-        """Maps to draw, a row for each layer, and their titles."""
+        """Select the maps to draw, (n_layers, n_heads, n_queries, n_keys), and their titles."""
         if rollout:
             return attention_rollout(self.weights)[None, None], [["rollout"]]
         weights, numbers = self.weights, []
@@ -260,18 +261,19 @@ def _label(axis, title, names, outer):
 
 
 def _tokens(state, sequence):
+    """Return the tokens of a sequence as str, by the state of a Vocabulary."""
     vocabulary = Vocabulary.from_state(state)
     return [vocabulary.tokens[i] for i in vocabulary.encode(sequence)]
 
 
-def _names_of_tokens(model, rows, weights):
-    """Names of an encoder's tokens: features, or tokens of a text; None for steps."""
+def _encoder_token_names(model, rows, weights):
+    """Return names of an encoder's tokens: features, or tokens of a text; None for steps."""
     kind = getattr(model, "tokens_", None)
     if kind == "features":
         names = feature_names(model)
     elif kind == "text":
         text = rows.iloc[0] if hasattr(rows, "iloc") else rows[0]
-        # As they are read: the first of a long text, and a blank one as unknown.
+        # The reader cuts long texts, and reads a blank text as one unknown token.
         reader = model.encoder_.reader
         names = _tokens(reader.vocabulary, text)[: reader.max_length]
         names = names or [SPECIAL_TOKENS[UNKNOWN]]

@@ -59,14 +59,15 @@ class BacktestDisplay(Display):
     def __init__(self, table: Any, *, name: str | None = None) -> None:
         table = _in_our_names(to_pandas(table))
         self.table, self.name = table, name
-        missed = (table["actual"] - table["forecast"]).abs()
-        self.errors_ = missed.groupby(table["fold"]).mean()
-        known, shares = table.dropna(subset="actual"), {}
-        for name in table:
-            if str(name).startswith("lower_"):
-                level = round(float(name.removeprefix("lower_")) / 100, 10)
-                lower, upper = (known[end] for end in _ends(level))
-                shares[level] = known["actual"].between(lower, upper).mean()
+        absolute_errors = (table["actual"] - table["forecast"]).abs()
+        self.errors_ = absolute_errors.groupby(table["fold"]).mean()
+        observed, shares = table.dropna(subset="actual"), {}
+        for column in table:
+            if str(column).startswith("lower_"):
+                level = round(float(column.removeprefix("lower_")) / 100, 10)
+                lower, upper = _interval_columns(level)
+                is_inside = observed["actual"].between(observed[lower], observed[upper])
+                shares[level] = is_inside.mean()
         self.coverage_ = pd.Series(shares, dtype=np.float64)
 
     @classmethod
@@ -137,9 +138,9 @@ class BacktestDisplay(Display):
             getattr(table, "columns", [])
         )
         if lacking or table.empty:
-            found = f"no columns {sorted(lacking)}" if lacking else "no rows"
+            fault = f"no columns {sorted(lacking)}" if lacking else "no rows"
             raise ValueError(
-                f"table of type {type(table).__name__} has {found}: pass what backtest returns."
+                f"table of type {type(table).__name__} has {fault}: pass what backtest returns."
             )
         if "series" in table:
             names = table["series"].unique().tolist()
@@ -153,17 +154,17 @@ class BacktestDisplay(Display):
             rows = rows.sort_values("time")
             time = plain_times(pd.Index(rows["time"]))
             for level, share in self.coverage_.items():
+                lower, upper = _interval_columns(level)
                 label = f"{100 * level:g} % interval: {100 * share:.0f} % within"
-                ax.fill_between(
-                    time, *(rows[end] for end in _ends(level)), color=BLUE, alpha=0.2, lw=0,
-                    label=None if number else label,
-                )  # fmt: skip
+                style = {"color": BLUE, "alpha": 0.2, "lw": 0}
+                style["label"] = None if number else label
+                ax.fill_between(time, rows[lower], rows[upper], **style)
             ax.axvline(time[0], color=GREY, lw=0.8, ls="--")
             labels = [None, None] if number else ["what happened", "forecast"]
             ax.plot(time, rows["actual"], color=INK, lw=1.2, label=labels[0])
             ax.plot(time, rows["forecast"], color=BLUE, lw=2, label=labels[1])
             starts.append((fold, time[0]))
-        # The errors of the folds stand along the top, where margins leave room.
+        # The errors of the folds are written along the top, where margins leave room.
         ax.margins(x=0.01, y=0.1)
         style = {"textcoords": "offset points", "va": "top", "color": GREY, "fontsize": "small"}
         for fold, start in starts:
@@ -174,13 +175,13 @@ class BacktestDisplay(Display):
         write_dates(ax, time)
 
 
-def _ends(level):
-    """Columns of the ends of the intervals of a coverage."""
+def _interval_columns(level):
+    """Return the names of the columns of the lower and upper ends of intervals."""
     return f"lower_{100 * level:g}", f"upper_{100 * level:g}"
 
 
 def _in_our_names(table):
-    """A backtest of a frame of observations with the names of those of other series."""
+    """Rename the columns of a backtest in long format as in backtests of other forms."""
     if NAMES["time"] not in getattr(table, "columns", []):
         return table
-    return table.rename(columns={given: own for own, given in NAMES.items()})
+    return table.rename(columns={long_name: name for name, long_name in NAMES.items()})

@@ -1,4 +1,4 @@
-"""Bandwidths, and what speaks for them."""
+"""Bandwidths of fitted estimators, and the criterion by which they were chosen."""
 
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from ._grid import feature_names
 from ._pipelines import last_step, unfit
 from ._style import BLUE, COLORS, GREY, INK, Display, write_bars, write_plainly
 
-# Features that have a bar, those of the largest relevance.
+# Largest number of features that have a bar.
 _MAX_BARS = 20
 
 
@@ -158,22 +158,22 @@ class BandwidthDisplay(Display):
             style = {"color": COLORS[number % len(COLORS)], "marker": ".", "ms": 4, "lw": 1.8}
             label = name if len(curves) > 1 else None
             ax.plot(curve["bandwidth"], curve["criterion"], label=label, **style)
-        # Akaike's criterion is the logarithm of an error.
+        # Akaike's criterion is the logarithm of an error, so that 1 % is a difference of 0.01.
         slack = 0.01 if self.measure == "aicc" else 0.01 * abs(lowest)
         best = min(curves.values(), key=lambda curve: curve["criterion"].min())
         flat = best.loc[best["criterion"] <= lowest + slack, "bandwidth"]
         self.flat_ = float(flat.min()), float(flat.max())
         ax.axvspan(*self.flat_, color=BLUE, alpha=0.12, lw=0)
         ax.axvline(chosen, color=INK, lw=1, ls="--")
-        # Nearly empty windows may have any error; wide ones have that of a global fit.
-        wide = search.loc[search["bandwidth"] >= chosen, "criterion"]
-        height = wide[np.isfinite(wide)].to_numpy().max(initial=lowest) - lowest
+        # The axis ends at the criterion of a global fit, which wide windows approach. Windows
+        # that are nearly empty may have any error, and would stretch the axis.
+        of_wide = search.loc[search["bandwidth"] >= chosen, "criterion"]
+        height = of_wide[np.isfinite(of_wide)].to_numpy().max(initial=lowest) - lowest
         height = max(height, 0.1 * abs(lowest), 1e-300)
         low, high = lowest - 0.08 * height, lowest + 1.2 * height
-        ax.annotate(
-            f"h = {chosen:.3g}", (chosen, high), rotation=90, ha="right", va="top",
-            xytext=(-3, -3), textcoords="offset points", color=INK, fontsize="small",
-        )  # fmt: skip
+        style = {"rotation": 90, "ha": "right", "va": "top", "color": INK, "fontsize": "small"}
+        offset = {"xytext": (-3, -3), "textcoords": "offset points"}
+        ax.annotate(f"h = {chosen:.3g}", (chosen, high), **offset, **style)
         ax.set(xscale="log", xlabel="bandwidth", ylabel=f"{self.measure} criterion")
         ax.set_ylim(low, high)
         write_plainly(ax.xaxis)
@@ -182,33 +182,39 @@ class BandwidthDisplay(Display):
 
 
 def _candidates(estimator):
-    """The search of an estimator over a list, a curve for each kernel and degree."""
+    """Return the search of an estimator over a grid; each kernel and degree is a curve."""
     results = estimator.cv_results_
-    names = [key for key in results if key.startswith("param_") and key != "param_bandwidth"]
-    parts = zip(*(results[key] for key in names), strict=True)
-    return pd.DataFrame({
+    keys = [key for key in results if key.startswith("param_") and key != "param_bandwidth"]
+    names = []
+    for values in zip(*(results[key] for key in keys), strict=True):
+        words = [f"degree {v}" if isinstance(v, int) else str(v) for v in values]
+        names.append(", ".join(words))
+    columns = {
         "bandwidth": [float(np.max(h)) for h in results["param_bandwidth"]],
         "criterion": -np.asarray(results["mean_test_score"]),
-        "name": [", ".join(f"degree {p}" if isinstance(p, int) else str(p) for p in own)
-                 for own in parts],
-    })  # fmt: skip
+        "name": names,
+    }
+    return pd.DataFrame(columns)
 
 
 def _mark_degrees_of_freedom(ax, search):
-    """Degrees of freedom along the top, at the bandwidths that have them."""
+    """Write degrees of freedom along the top, at the bandwidths that have them."""
     search = search.sort_values("degrees_of_freedom")
-    freedom, places = search["degrees_of_freedom"].to_numpy(), np.log(search["bandwidth"])
-    marks = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
+    freedom, log_bandwidths = (
+        search["degrees_of_freedom"].to_numpy(),
+        np.log(search["bandwidth"]),
+    )
+    candidates = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
     low, high = np.log(ax.get_xlim())
-    kept, last = {}, np.inf
-    for mark in marks[(marks >= freedom[0]) & (marks <= freedom[-1])]:
-        place = np.interp(mark, freedom, places)
-        # A mark that would touch the one before is left out.
-        if abs(place - last) > 0.09 * (high - low):
-            kept[mark] = last = place
+    ticks, last = {}, np.inf  # from degrees of freedom to the logarithm of the bandwidth
+    for tick in candidates[(candidates >= freedom[0]) & (candidates <= freedom[-1])]:
+        position = np.interp(tick, freedom, log_bandwidths)
+        # A tick whose label would touch the one before is left out.
+        if abs(position - last) > 0.09 * (high - low):
+            ticks[tick] = last = position
     top = ax.twiny()
     top.set(xscale="log", xlim=ax.get_xlim(), xlabel="degrees of freedom")
-    top.set_xticks(np.exp(list(kept.values())), [f"{mark:g}" for mark in kept])
+    top.set_xticks(np.exp(list(ticks.values())), [f"{tick:g}" for tick in ticks])
     top.minorticks_off()
     top.tick_params(colors=GREY, labelsize="small")
     top.xaxis.label.set(color=GREY, size="small")

@@ -129,10 +129,10 @@ class DensityDisplay(Display):
         check_size("grid_resolution", grid_resolution, 8, *places)
         if conditional:
             points, name = _pairs(estimator, rows, y)
-            found = _conditional(estimator, points, name, grid_resolution)
+            values = _conditional(estimator, points, name, grid_resolution)
         else:
-            found = _joint(estimator, _points(estimator, rows), grid_resolution)
-        return cls(*found).plot(ax=ax, **kwargs)
+            values = _joint(estimator, _points(estimator, rows), grid_resolution)
+        return cls(*values).plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
         opacity = float(np.clip(20 / np.sqrt(len(self.points)), 0.05, 0.6))
@@ -158,19 +158,19 @@ class DensityDisplay(Display):
         ends = [*levels, self.density.max() * 1.001]
         ax.contourf(*self.grid, self.density, ends, cmap=WEIGHTS, alpha=0.8)
         lines = ax.contour(*self.grid, self.density, levels, colors=INK, linewidths=0.8)
-        shares = {own: f"{_SHARES[i]:.0%}" for own, i in zip(levels, index, strict=True)}
+        shares = {level: f"{_SHARES[i]:.0%}" for level, i in zip(levels, index, strict=True)}
         ax.clabel(lines, fmt=shares, fontsize="small")
 
     def _draw_shades(self, ax):
         ax.pcolormesh(*self.grid, self.density, cmap=WEIGHTS, shading="auto")
-        for level, own in zip(_QUANTILES, self.quantiles.T, strict=True):
+        for level, quantile in zip(_QUANTILES, self.quantiles.T, strict=True):
             style = {"lw": 1.8} if level == 0.5 else {"lw": 1, "ls": "--"}
-            ax.plot(self.grid[0], own, color=INK, label=f"quantile {level}", **style)
+            ax.plot(self.grid[0], quantile, color=INK, label=f"quantile {level}", **style)
         ax.legend()
 
 
 def _points(estimator, rows):
-    """Rows to mark, (n, n_features): the training rows if none are passed."""
+    """Return rows to mark, (n, n_features): the training rows if none are passed."""
     if rows is not None:
         return estimator._read_rows(rows, np.float64)
     remedy = "pass those to be marked, such as a sample"
@@ -179,7 +179,7 @@ def _points(estimator, rows):
 
 
 def _pairs(estimator, rows, y):
-    """Rows of one feature and their targets, to mark, (n, 2), and the name of the targets."""
+    """Return the feature and target of rows to mark, (n, 2), and the name of the target."""
     need_both(rows, y)
     x = _points(estimator, rows)[:, 0]
     values = np.asarray(estimator.values_ if y is None else y, dtype=np.float64)
@@ -191,29 +191,40 @@ def _pairs(estimator, rows, y):
 
 
 def _joint(estimator, points, n_places):
-    """Grid, density, points, names and levels of the density of features."""
+    """Evaluate the density of one or two features on a grid of `n_places` along each axis.
+
+    Returns the arguments of DensityDisplay: grid, density, points, names, and for two features
+    the levels of the contours.
+    """
     widths = 3 * estimator.bandwidth_
     if hasattr(estimator, "log_offsets_"):  # whose bandwidths are of logarithms
         extent = 0.1 * np.ptp(points, axis=0)
         widths = np.where(np.isnan(estimator.log_offsets_), widths, extent)
     ends = zip(points.min(axis=0) - widths, points.max(axis=0) + widths, strict=True)
-    grid = [np.linspace(*own, n_places) for own in ends]
-    places = np.column_stack([own.ravel() for own in np.meshgrid(*grid)])
-    density = np.exp(estimator.score_samples(_like(estimator, places)))
+    grid = [np.linspace(low, high, n_places) for low, high in ends]
+    places = np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)])
+    density = np.exp(estimator.score_samples(_in_fitted_form(estimator, places)))
     names = feature_names(estimator)
     if len(grid) == 1:
         return grid, density, points, [*names, "density"]
-    # Of many training rows 20 000 are enough for the densities on contours.
-    some = slice(None, None, -(-len(estimator.keys_) // 20_000))
-    keys, weights = np.asarray(estimator.keys_[some], dtype=np.float64), estimator.key_weights_
-    weights = None if weights is None else np.asarray(weights[some])
-    own = np.exp(estimator.score_samples(_like(estimator, keys)))
-    levels = np.quantile(own, 1 - np.array(_SHARES), weights=weights, method="inverted_cdf")
+    # About 20 000 training rows are enough for the densities on contours.
+    sample = slice(None, None, -(-len(estimator.keys_) // 20_000))
+    keys, weights = (
+        np.asarray(estimator.keys_[sample], dtype=np.float64),
+        estimator.key_weights_,
+    )
+    weights = None if weights is None else np.asarray(weights[sample])
+    at_keys = np.exp(estimator.score_samples(_in_fitted_form(estimator, keys)))
+    levels = np.quantile(at_keys, 1 - np.array(_SHARES), weights=weights, method="inverted_cdf")
     return grid, density.reshape(n_places, n_places), points, names, levels
 
 
 def _conditional(estimator, points, name, n_places):
-    """Grid, density, points, names, levels and quantiles of a conditional density."""
+    """Evaluate a conditional density on a grid of `n_places` along each axis.
+
+    Returns the arguments of DensityDisplay: grid, density, points, names, None for the levels,
+    and quantiles.
+    """
     x, y = points.T
     width = 3 * float(np.max(estimator.target_bandwidth_))
     grid = [
@@ -221,15 +232,17 @@ def _conditional(estimator, points, name, n_places):
         np.linspace(y.min() - width, y.max() + width, n_places),
     ]
     along, across = np.meshgrid(*grid)
-    found = estimator.score_samples(_like(estimator, along.reshape(-1, 1)), across.ravel())
-    quantiles = estimator.predict_quantiles(_like(estimator, grid[0][:, None]), _QUANTILES)
+    rows = _in_fitted_form(estimator, along.reshape(-1, 1))
+    logs = estimator.score_samples(rows, across.ravel())
+    rows = _in_fitted_form(estimator, grid[0][:, None])
+    quantiles = estimator.predict_quantiles(rows, _QUANTILES)
     names = [*getattr(estimator, "feature_names_in_", ["x"]), name]
-    density = np.exp(found).reshape(n_places, n_places)
+    density = np.exp(logs).reshape(n_places, n_places)
     return grid, density, points, names, None, quantiles
 
 
-def _like(estimator, places):
-    """Places as a frame if the estimator was fitted on one."""
+def _in_fitted_form(estimator, places):
+    """Return places (n, n_features) as a frame if the estimator was fitted on one."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return places

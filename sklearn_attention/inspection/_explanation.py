@@ -101,14 +101,15 @@ class ExplanationDisplay(Display):
         self.labels, self.weights, self.values = labels, weights, values
         self.prediction, self.baseline, self.others = prediction, baseline, others
         self.name, self.remainder, self.classes = name, remainder, classes
-        known = np.asarray(weights) * (np.asarray(values) - baseline)
-        self.contributions_ = np.append(known, prediction - baseline - known.sum())
-        rest = np.asarray(others, dtype=np.float64)
-        moves = rest[0] * (rest[1] - baseline)
+        named = np.asarray(weights) * (np.asarray(values) - baseline)
+        self.contributions_ = np.append(named, prediction - baseline - named.sum())
+        other_weights, other_values = np.asarray(others, dtype=np.float64)
+        moves = other_weights * (other_values - baseline)
         self.others_ = np.array([moves[moves > 0].sum(), moves[moves < 0].sum()])
         self.remainder_ = float(self.contributions_[-1] - self.others_.sum())
-        size, total = np.abs(weights).sum(), np.abs(rest[0]).sum() + np.abs(weights).sum()
-        self.weight_share_ = float(size / total) if total > 0 else 0.0
+        named_size = np.abs(weights).sum()
+        total = np.abs(other_weights).sum() + named_size
+        self.weight_share_ = float(named_size / total) if total > 0 else 0.0
 
     @classmethod
     def from_estimator(
@@ -168,60 +169,53 @@ class ExplanationDisplay(Display):
         check_positive("k", k, integer=True)
         model, rows = last_step(estimator, X)
         if hasattr(model, "candidate_weights_"):
-            if labels is not None:
-                raise ValueError(
-                    "labels name training rows, but a forecaster has none: pass labels=None."
-                )
-            return cls._of_forecaster(model, rows, k, step, series).plot(ax=ax, **kwargs)
-        if not hasattr(model, "explain") or hasattr(model, "horizon"):
-            fault = "does not predict by a weighted average of training rows"
-            remedy = (
-                "a smoother such as NadarayaWatsonRegressor, kernel attention or a "
-                "TransformerForecaster"
-            )
-            raise unfit(model, fault, remedy)
-        if X is None:
-            raise ValueError("X=None: pass the row that is explained, such as X_test[:1].")
-        if _num_samples(rows) != 1:
-            raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
-        is_class, known = is_classifier(model), model.values_
-        if isinstance(model.classes_, list) if is_class else known.ndim != 1:
-            n_outputs = len(model.classes_) if is_class else known.shape[1]
-            remedy = "one that was fitted on a single output"
-            raise unfit(model, f"has {n_outputs} outputs", remedy)
+            display = cls._of_forecaster(model, rows, k, step, series, labels)
+            return display.plot(ax=ax, **kwargs)
+        _check_one_prediction(model, X, rows)
+        is_class, training_values = is_classifier(model), model.values_
         (indices,), (weights,), (values,) = model._explain(rows, len(model.keys_))
         options: dict[str, Any] = {}
         if is_class:
             if class_label is None:
                 class_label = predicted_class(model, rows)
-            options = {"classes": [*map(str, values[:k])]}
-            place = _class_place(model, class_label)
-            options["name"] = f"weighted share of {model.classes_.tolist()[place]!r}"
-            known = known[:, place]
+            position = _class_position(model, class_label)
+            label = model.classes_.tolist()[position]
+            options = {
+                "classes": [*map(str, values[:k])],
+                "name": f"weighted share of {label!r}",
+            }
+            training_values = training_values[:, position]
             values = (values == class_label).astype(float)
         elif class_label is not None:
             raise ValueError(f"class_label={class_label!r} is for classifiers: omit it.")
-        mean = float(np.average(known, weights=model.key_weights_))
+        mean = float(np.average(training_values, weights=model.key_weights_))
         if getattr(model, "boosting_share_", 0):
             # The stack with trees multiplies the kernel part by a factor.
             weights = weights * model._stacking[0, 0]
             options["remainder"] = "boosted trees"
         prediction = float(weights @ values if is_class else np.ravel(model.predict(rows))[0])
-        if not np.isfinite(prediction):
-            raise ValueError(
-                f"the prediction of X is {prediction}, since no training row is near: pass "
-                "another row, or fit with empty='nearest'."
-            )
+        _check_finite(prediction)
         row = row_names(X)
         if row is not None and not is_class:
             options["name"] = f"row {row[0]} of X: predicted {number_text(prediction, '.4g')}"
-        return cls(
-            _names_of_rows(labels, model, indices, k), weights[:k], values[:k],
-            others=(weights[k:], values[k:]), prediction=prediction, baseline=mean, **options,
-        ).plot(ax=ax, **kwargs)  # fmt: skip
+        display = cls(
+            _names_of_rows(labels, model, indices, k),
+            weights[:k],
+            values[:k],
+            others=(weights[k:], values[k:]),
+            prediction=prediction,
+            baseline=mean,
+            **options,
+        )
+        return display.plot(ax=ax, **kwargs)
 
     @classmethod
-    def _of_forecaster(cls, forecaster, X, k, step, series):
+    def _of_forecaster(cls, forecaster, X, k, step, series, labels):
+        """Explain a forecast `step` steps ahead by the candidates that it averages."""
+        if labels is not None:
+            raise ValueError(
+                "labels name training rows, but a forecaster has none: pass labels=None."
+            )
         horizon = forecaster.horizon_
         if not 1 <= check_positive("step", step, integer=True) <= horizon:
             raise ValueError(f"step={step} is not within the horizon: pass 1 to {horizon}.")
@@ -240,12 +234,15 @@ class ExplanationDisplay(Display):
         when = row_names(forecast)[step - 1]
         which = f"{panel.names[place]}, " if len(panel.names) > 1 else ""
         return cls(
-            table["candidate"].tolist()[:k], weights[:k], values[:k],
-            others=(weights[k:], values[k:]), baseline=float(values.mean()),
+            table["candidate"].tolist()[:k],
+            weights[:k],
+            values[:k],
+            others=(weights[k:], values[k:]),
+            baseline=float(values.mean()),
             prediction=float(forecast.iloc[step - 1]),
             name=f"forecast of {which}{when}, {step} {'step' if step == 1 else 'steps'} ahead",
             remainder="averages of logarithms" if forecaster.log_ else "remainder",
-        )  # fmt: skip
+        )
 
     def _bars(self):
         """Return names of all bars, and the contributions that are their lengths."""
@@ -289,8 +286,42 @@ class ExplanationDisplay(Display):
         ax.set_xlabel(label, parse_math=False)
 
 
-def _class_place(model, class_label):
-    """Return the place of a class among those of a classifier of one output."""
+def _check_one_prediction(model, X, rows):
+    """Raise ValueError unless the model explains its prediction for one row and one output.
+
+    `rows` is X as it reaches the model.
+    """
+    if not hasattr(model, "explain") or hasattr(model, "horizon"):
+        fault = "does not predict by a weighted average of training rows"
+        remedy = (
+            "a smoother such as NadarayaWatsonRegressor, kernel attention or a "
+            "TransformerForecaster"
+        )
+        raise unfit(model, fault, remedy)
+    if X is None:
+        raise ValueError("X=None: pass the row that is explained, such as X_test[:1].")
+    if _num_samples(rows) != 1:
+        raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
+    if is_classifier(model):
+        n_outputs = len(model.classes_) if isinstance(model.classes_, list) else 1
+    else:
+        n_outputs = model.values_.shape[1] if model.values_.ndim == 2 else 1
+    if n_outputs != 1:
+        remedy = "one that was fitted on a single output"
+        raise unfit(model, f"has {n_outputs} outputs", remedy)
+
+
+def _check_finite(prediction):
+    """Raise ValueError if a prediction is NaN or infinite."""
+    if not np.isfinite(prediction):
+        raise ValueError(
+            f"the prediction of X is {prediction}, since no training row is near: pass "
+            "another row, or fit with empty='nearest'."
+        )
+
+
+def _class_position(model, class_label):
+    """Return the position of a class among those of a classifier of one output."""
     classes = model.classes_.tolist()
     try:
         return classes.index(class_label)
@@ -301,10 +332,13 @@ def _class_place(model, class_label):
 
 
 def _names_of_rows(labels, model, indices, k):
-    """Names of the k training rows with the largest weights; `indices` has all in order."""
+    """Return names of the `k` training rows with the largest weights.
+
+    `labels` is the parameter, and `indices` (n_rows,) has the rows in the order of weights.
+    """
     if labels is None:
-        own = model._row_labels
-        return [f"row {label_text(i if own is None else own[i])}" for i in indices[:k]]
+        stored = model._row_labels
+        return [f"row {label_text(i if stored is None else stored[i])}" for i in indices[:k]]
     if isinstance(labels, str) or not np.iterable(labels):
         raise ValueError(
             f"labels={labels!r} is not valid: pass a list with a name for each training row."

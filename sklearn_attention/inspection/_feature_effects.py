@@ -33,7 +33,8 @@ from ._style import (
 # Percentages along an axis of log-odds, and all whole ones in case that few of these are on it.
 _PERCENT = (0.1, 0.5, 1, 2, 5, *range(10, 100, 10), 95, 98, 99, 99.5, 99.9), range(1, 100)
 _FACTORS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
-# Bins along a line of dots, and the least number of dots that a full stack has.
+# Number of bins along a line of dots, and the smallest number of dots that fills a line's
+# height.
 _BINS, _DOTS = 80, 12
 
 
@@ -157,16 +158,20 @@ class FeatureEffectsDisplay(Display):
         effects = model.explain_features(rows, background=background, class_label=class_label)
         if isinstance(effects, list):
             raise unfit(model, f"has {len(effects)} outputs", "one fitted on a single output")
-        known, effects, frame = column_names(estimator, rows), to_pandas(effects), to_pandas(X)
-        names = effects.columns[1:] if known is None else known
+        columns, effects, frame = (
+            column_names(estimator, rows),
+            to_pandas(effects),
+            to_pandas(X),
+        )
+        names = effects.columns[1:] if columns is None else columns
         refuse_column(names, BASE_VALUE, "mean prediction")
         effects = effects.set_axis([BASE_VALUE, *names], axis=1)
         values = pd.DataFrame(to_pandas(rows)).set_axis(names, axis=1)
         if isinstance(frame, pd.DataFrame):
             effects, values = (table.set_axis(frame.index) for table in (effects, values))
             # Steps of a pipeline may have scaled the values of X.
-            columns = [column for column in known or () if column in frame]
-            values[columns] = frame[columns]
+            unscaled = [column for column in columns or () if column in frame]
+            values[unscaled] = frame[unscaled]
         if name is None:
             name = f"the probability of {class_label!r}" if is_log_odds else "the prediction"
         return cls(effects, values, name=name, is_log_odds=is_log_odds).plot(ax, **kwargs)
@@ -332,7 +337,7 @@ def _write_ticks(ax, candidates, write):
     for places in candidates:
         chosen: list[float] = []
         for place in places:
-            has_room = all(abs(place - other) >= distance for other in chosen)
+            has_room = all(abs(place - neighbour) >= distance for neighbour in chosen)
             if low <= place <= high and has_room:
                 chosen.append(place)
         if len(chosen) > 1:

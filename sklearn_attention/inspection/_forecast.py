@@ -15,8 +15,8 @@ from ._pipelines import check_fitted, unfit
 from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, COLORS, GREY, INK, ORANGE, Display, write_dates
 
-# Features whose effects have a colour of their own.
-_MOST_EFFECTS = 4
+# Largest number of features whose effects have a colour of their own.
+_MAX_EFFECTS = 4
 
 
 class ForecastDisplay(Display):
@@ -138,7 +138,7 @@ class ForecastDisplay(Display):
         past = _observed(panel, place)
         n_past = 4 * len(table) if n_past is None else n_past
         check_positive("n_past", n_past, integer=True)
-        actual = None if y is None else _happened(y, panel, place, table.index)
+        actual = None if y is None else _actual_values(y, panel, place, table.index)
         intervals = {
             level: table.iloc[:, 1 + 2 * i : 3 + 2 * i].set_axis(["lower", "upper"], axis=1)
             for i, level in enumerate(levels)
@@ -146,9 +146,14 @@ class ForecastDisplay(Display):
         analogs = _analogs(estimator, X, panel, place, n_analogs) if n_analogs else None
         added = forecast_of(estimator.explain_features(X), panel, place) if effects else None
         display = cls(
-            past if n_analogs else past.iloc[-n_past:], table.iloc[:, 0], intervals=intervals,
-            actual=actual, analogs=analogs, effects=added, name=panel.names[place],
-        )  # fmt: skip
+            past if n_analogs else past.iloc[-n_past:],
+            table.iloc[:, 0],
+            intervals=intervals,
+            actual=actual,
+            analogs=analogs,
+            effects=added,
+            name=panel.names[place],
+        )
         return display.plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
@@ -176,26 +181,32 @@ class ForecastDisplay(Display):
 
 
 def _draw_effects(ax, effects):
-    """Bars of what features add, upwards and downwards from the forecast without."""
+    """Draw bars of what features add to the forecast with their usual values.
+
+    Bars begin at this forecast; positive effects are stacked upwards, negative ones downwards.
+    """
     usual, added = effects.iloc[:, 0], effects.iloc[:, 1:]
     largest = added.abs().mean().sort_values(ascending=False, kind="stable").index
-    named, others = list(largest[:_MOST_EFFECTS]), list(largest[_MOST_EFFECTS:])
-    parts = {str(name): added[name] for name in named}
-    if others:
-        parts[f"{len(others)} others"] = added[others].sum(axis=1)
+    named, unnamed = list(largest[:_MAX_EFFECTS]), list(largest[_MAX_EFFECTS:])
+    bars = {str(name): added[name] for name in named}
+    if unnamed:
+        bars[f"{len(unnamed)} others"] = added[unnamed].sum(axis=1)
     width = 0.8 * (effects.index[1] - effects.index[0]) if len(effects) > 1 else 0.8
     top, bottom = usual.to_numpy(), usual.to_numpy()
-    for color, (name, part) in zip(COLORS[1:], parts.items(), strict=False):
-        part = part.to_numpy()
-        start = np.where(part >= 0, top, bottom)
-        ax.bar(effects.index, part, width, start, color=color, alpha=0.75, label=name)
-        top, bottom = top + np.maximum(part, 0), bottom + np.minimum(part, 0)
+    for color, (name, effect) in zip(COLORS[1:], bars.items(), strict=False):
+        heights = effect.to_numpy()
+        start = np.where(heights >= 0, top, bottom)
+        ax.bar(effects.index, heights, width, start, color=color, alpha=0.75, label=name)
+        top, bottom = top + np.maximum(heights, 0), bottom + np.minimum(heights, 0)
     label = "forecast if features were usual"
     ax.plot(usual, color=BLUE, lw=1.4, ls=":", label=label)
 
 
-def _happened(y, panel, place, index):
-    """Actual values of a series of a table, at plain times."""
+def _actual_values(y, panel, place, index):
+    """Return the actual values of the series at a place of the panel, at plain times.
+
+    `y` is the parameter, and `index` has the times of the forecast.
+    """
     y, name = pandas_if_dated(y), panel.names[place]
     if isinstance(y, dict) or is_tidy(y) or isinstance(getattr(y, "index", 0), pd.MultiIndex):
         table = read_series(y, earlier=panel, missing="interpolate")
@@ -225,12 +236,16 @@ def _happened(y, panel, place, index):
 
 
 def _observed(panel, place):
+    """Return the observations of the series at a place of the panel, at plain times."""
     start, values = panel.starts[place], panel.observations[place]
     return pd.Series(values, plain_times(panel.time.index_between(start, start + len(values))))
 
 
 def _analogs(forecaster, X, panel, place, k):
-    """Weights and windows of the same series, with the values that followed."""
+    """Return the `k` past windows of a series with the largest weights that do not overlap.
+
+    The result is a list of weights and windows, with the values that followed them.
+    """
     if not hasattr(forecaster, "analogs_"):
         raise ValueError(
             f"n_analogs={k} draws similar windows of the past, which "
@@ -246,10 +261,12 @@ def _analogs(forecaster, X, panel, place, k):
     ends = plain_times(times.index_between(0, len(times))).get_indexer(
         plain_times(pd.Index(table["time"]))
     )
-    found, before = [], forecaster.lookback_
+    analogs, chosen_ends, lookback = [], [], forecaster.lookback_
     for end, weight in zip(ends - panel.starts[place], table["weight"], strict=True):
         # Windows that overlap are almost the same.
-        if len(found) < k and all(abs(end - other) >= before for other, *_ in found):
-            window = series.iloc[max(0, end + 1 - before) : end + 1 + forecaster.horizon_]
-            found.append((end, float(weight), window))
-    return [(weight, window) for _, weight, window in found]
+        is_separate = all(abs(end - chosen) >= lookback for chosen in chosen_ends)
+        if len(analogs) < k and is_separate:
+            window = series.iloc[max(0, end + 1 - lookback) : end + 1 + forecaster.horizon_]
+            chosen_ends.append(end)
+            analogs.append((float(weight), window))
+    return analogs

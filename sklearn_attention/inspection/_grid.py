@@ -11,12 +11,12 @@ from .._frames import to_pandas
 
 
 def feature_names(estimator):
-    """Names of the features of a fitted estimator, "x0", "x1" ... if they have none."""
+    """Return names of the features of a fitted estimator, "x0", "x1" ... if they have none."""
     return list(map(str, _check_feature_names_in(estimator)))
 
 
 def row_names(X):
-    """Names of rows from the index of a frame or a series, else None."""
+    """Return names of rows from the index of a frame or a series, else None."""
     if not isinstance(X, pd.DataFrame | pd.Series):
         return None
     if isinstance(X.index, pd.MultiIndex):
@@ -25,11 +25,12 @@ def row_names(X):
 
 
 def label_text(label):
-    """A label of a row, which is a tuple where an index has several levels."""
+    """Write the label of a row, which is a tuple if the index has several levels."""
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _frame(X):
+    """Return a table as a pandas frame."""
     X = to_pandas(X)
     if isinstance(X, pd.DataFrame):
         return X
@@ -40,6 +41,7 @@ def _frame(X):
 
 
 def _place(frame, feature):
+    """Return the position of a feature of a frame, by name or by position."""
     if isinstance(feature, str | numbers.Integral) and feature in frame.columns:
         return frame.columns.get_loc(feature)
     if isinstance(feature, numbers.Integral) and 0 <= feature < frame.shape[1]:
@@ -56,7 +58,7 @@ def position_of(X, feature):
 
 
 def column_of(X, feature):
-    """Name of a numeric feature of a table, and the feature as an array (n_samples,)."""
+    """Return the name of a numeric feature, and its values (n_samples,)."""
     frame = _frame(X)
     place = _place(frame, feature)
     name, column = str(frame.columns[place]), frame.iloc[:, place]
@@ -68,7 +70,7 @@ def column_of(X, feature):
 
 
 def rows_along(X, feature, grid):
-    """Rows with a feature at the places of a grid, the others at their medians or modes."""
+    """Return rows with a feature at grid values, and the others at medians or modes."""
     frame = _frame(X)
     rows = {}
     for j, (_, column) in enumerate(frame.items()):

@@ -73,10 +73,9 @@ class KernelDisplay(Display):
             raise ValueError(f"kernels={kernels!r} is not a list: pass [{kernels!r}].")
         places = np.linspace(-reach, reach, 401)
         values = {}
-        for given in kernels:
-            kernel = as_kernel(given)
-            found = kernel(np.array([[query]]), (query + places)[:, None])[0]
-            values[str(given)] = np.asarray(found) / np.max(np.abs(found))
+        for kernel in kernels:
+            weights = as_kernel(kernel)(np.array([[query]]), (query + places)[:, None])[0]
+            values[str(kernel)] = np.asarray(weights) / np.max(np.abs(weights))
         return cls(bandwidth * places, values).plot(ax=ax)
 
     @classmethod
@@ -101,22 +100,22 @@ class KernelDisplay(Display):
         """
         estimator, _ = last_step(estimator)
         needed = "kernel_", "bandwidth_", "keys_", "columns_"
-        several = hasattr(estimator, "members_")
-        if several or not all(hasattr(estimator, name) for name in needed):
+        has_several_kernels = hasattr(estimator, "members_")
+        if has_several_kernels or not all(hasattr(estimator, name) for name in needed):
             remedy = (
                 "a smoother such as NadarayaWatsonRegressor, or a density such as "
                 "ProductKernelDensity"
             )
             raise unfit(estimator, "does not have exactly one kernel with a bandwidth", remedy)
         h, names = estimator.bandwidth_, feature_names(estimator)
-        spread = np.std(estimator.keys_, axis=0)
+        std = np.std(estimator.keys_, axis=0)
         query = np.mean(estimator.keys_, axis=0, keepdims=True) / estimator.columns_.divisors(h)
         places, values = np.linspace(-3.0, 3.0, 401), {}
         for j in estimator.columns_.numeric:
             keys = np.repeat(query, len(places), axis=0)
-            keys[:, j] += places * spread[j] / h[j]
-            (found,) = np.asarray(estimator.kernel_(query, keys))
-            values[f"{names[j]}, h = {h[j]:.3g}"] = found / np.max(found)
+            keys[:, j] += places * std[j] / h[j]
+            (weights,) = np.asarray(estimator.kernel_(query, keys))
+            values[f"{names[j]}, h = {h[j]:.3g}"] = weights / np.max(weights)
         label = "key - query (standard deviations)"
         return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 

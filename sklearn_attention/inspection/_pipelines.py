@@ -1,4 +1,4 @@
-"""What displays ask of estimators, the one within a search or pipeline, and their errors."""
+"""The fitted estimator within a search or pipeline, the rows that reach it, and errors."""
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -8,7 +8,7 @@ from .._blocks import own_copy
 
 
 def unfit(estimator, fault, remedy):
-    """An error for an estimator that a display does not draw."""
+    """Return the error for an estimator that a display cannot draw."""
     kind = estimator if isinstance(estimator, type) else type(estimator)
     return ValueError(f"estimator is {kind.__name__}, which {fault}: pass {remedy}.")
 
@@ -25,7 +25,10 @@ def check_fitted(estimator):
 
 
 def last_step(estimator, X=None):
-    """The last step of a fitted pipeline or search, and rows X as they reach it, or None."""
+    """Return the last step of a fitted pipeline or search, and rows X as they reach it.
+
+    The second result is None if X is None.
+    """
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
         return last_step(estimator.best_estimator_, X)
@@ -62,12 +65,12 @@ def predicted_class(model, rows):
 def need_both(X, y):
     """Raise an error if only one of rows and targets is given."""
     if (X is None) != (y is None):
-        given, lacking = ("y", "X") if X is None else ("X", "y")
-        raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
+        passed, lacking = ("y", "X") if X is None else ("X", "y")
+        raise ValueError(f"{lacking}=None, but {passed} is given: pass both, or none.")
 
 
 def remembered_rows(estimator):
-    """Training rows of a fitted estimator in the form that it takes, and targets or None."""
+    """Return training rows in the form that an estimator takes, and targets or None."""
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
         return remembered_rows(estimator.best_estimator_)

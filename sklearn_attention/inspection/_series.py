@@ -5,7 +5,7 @@ import pandas as pd
 
 
 def place_of(series, names):
-    """Place of the series of this name among others; of the first for None."""
+    """Return the position of a series in a list of names; None is the first one."""
     if series is None:
         return 0
     if series not in names:
@@ -16,28 +16,31 @@ def place_of(series, names):
 
 
 def plain_times(index):
-    """An index of times that matplotlib takes: dates in the place of periods."""
+    """Return an index of times that matplotlib can draw: periods become dates."""
     return index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
 
 
-def forecast_of(told, panel, place):
-    """Forecasts and ends of intervals of one series as columns, at plain times.
+def forecast_of(prediction, panel, place):
+    """Return forecasts and ends of intervals of one series as columns, at plain times.
 
-    `told` is the prediction of a forecaster that has observed the series of `panel`.
+    `prediction` is that of a forecaster for all series of `panel`, in any form that it returns.
     """
-    name, several = panel.names[place], len(panel.names) > 1
-    if isinstance(told, np.ndarray):
+    name, has_several = panel.names[place], len(panel.names) > 1
+    if isinstance(prediction, np.ndarray):
         end = panel.starts[place] + len(panel.observations[place])
-        index = panel.time.index_between(end, end + len(told))
-        told = pd.DataFrame(told[..., place] if several else told, index)
+        index = panel.time.index_between(end, end + len(prediction))
+        of_series = pd.DataFrame(prediction[..., place] if has_several else prediction, index)
     elif panel.form.kind == "tidy":
-        rows = told if panel.form.single else told[told["unique_id"] == name]
-        told = rows.set_index("ds").drop(columns="unique_id", errors="ignore")
-    elif isinstance(told, dict):
-        told = told[name]
-    elif isinstance(told.index, pd.MultiIndex):
-        told = told.xs(name, level=0)
-    elif several or isinstance(getattr(told, "columns", None), pd.MultiIndex):
-        told = told[name]
-    told = pd.DataFrame(told)
-    return told.set_axis(plain_times(told.index), axis=0)
+        is_single = panel.form.single
+        rows = prediction if is_single else prediction[prediction["unique_id"] == name]
+        of_series = rows.set_index("ds").drop(columns="unique_id", errors="ignore")
+    elif isinstance(prediction, dict):
+        of_series = prediction[name]
+    elif isinstance(prediction.index, pd.MultiIndex):
+        of_series = prediction.xs(name, level=0)
+    elif has_several or isinstance(getattr(prediction, "columns", None), pd.MultiIndex):
+        of_series = prediction[name]
+    else:
+        of_series = prediction
+    of_series = pd.DataFrame(of_series)
+    return of_series.set_axis(plain_times(of_series.index), axis=0)

@@ -159,12 +159,10 @@ class SmoothDisplay(Display):
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
-            raise unfit(
-                model,
-                "is not a regressor that predicts a target for each row of X",
-                "one such as NadarayaWatsonRegressor",
-            )
+            fault = "is not a regressor that predicts a target for each row of X"
+            raise unfit(model, fault, "one such as NadarayaWatsonRegressor")
         need_both(X, y)
+        # 1. Decide whether predictions or a component are drawn.
         smoother = getattr(model, "smoother_", None)
         is_pointwise = band != "simultaneous" and interval in ("auto", False)
         has_components = isinstance(smoother, AdditiveMixture) and smoother.keys.shape[1] > 1
@@ -173,53 +171,24 @@ class SmoothDisplay(Display):
         if X is None:
             X, y = remembered_rows(estimator)
         (name, x), target = column_of(X, feature), np.asarray(y)
-        if target.ndim != 1:
-            raise ValueError(
-                f"y has shape {target.shape}, but only one output can be drawn: pass y of "
-                "shape (n_samples,), and a model that was fitted on such a y."
-            )
-        if len(target) != len(x):
-            raise ValueError(
-                f"y has {len(target)} targets, but X has {len(x)} rows: pass one target for "
-                "each row."
-            )
+        _check_targets(target, len(x))
+        # 2. Compute the curve and its uncertainty along the feature.
         grid = np.linspace(np.nanmin(x), np.nanmax(x), grid_resolution)
+        along = rows_along(X, feature, grid)
         if is_component:
-            rows, j = model._read_rows(rows_along(X, feature, grid)), position_of(X, feature)
-            component, std = smoother.component(j, rows)
-            width = norm.ppf((1 + coverage) / 2) * std
-            ends = None if band is None else np.hstack([component - width, component + width])
-            display = cls(
-                x, smoother.partial_residuals(j)[:, 0], grid, component[:, 0], band=ends,
-                coverage=coverage, names=(name, f"component of {name}"), is_component=True,
-            )  # fmt: skip
-            return display.plot(ax=ax, **kwargs)
-        model, rows = last_step(estimator, rows_along(X, feature, grid))
-        curve = np.asarray(model.predict(rows))
-        if curve.ndim != 1:
-            raise unfit(
-                model, f"has {curve.shape[1]} outputs", "one that was fitted on a single output"
-            )
-        whole = getattr(getattr(model, "smoother_", None), "is_in_memory", True)
-        if band == "auto":
-            signed = getattr(getattr(model, "kernel_", None), "signed", False)
-            possible = whole and not signed and hasattr(model, "confidence_band")
-            band = "pointwise" if possible else None
-        if interval == "auto":
-            interval = whole and hasattr(model, "predict_interval")
-        found, smoother = {"coverage": coverage}, isinstance(model, UncertaintyMixin)
-        if band is not None:
-            _require(hasattr(model, "confidence_band"), model, "band", band, "None")
-            together = band == "simultaneous"
-            found["band"] = model.confidence_band(rows, coverage, simultaneous=together)
-            found["bias_corrected"] = smoother
-        if interval == "heteroscedastic":
-            _require(smoother, model, "interval", interval, "True")
-            found["interval"] = model.predict_interval(rows, coverage, heteroscedastic=True)
-        elif interval:
-            _require(hasattr(model, "predict_interval"), model, "interval", interval, "False")
-            found["interval"] = model.predict_interval(rows, coverage)
-        display = cls(x, target, grid, curve, names=(name, target_name), **found)
+            j, rows = position_of(X, feature), model._read_rows(along)
+            curve, ends = _component(smoother, j, rows, coverage)
+            target, target_name = smoother.partial_residuals(j)[:, 0], f"component of {name}"
+            options = {"band": None if band is None else ends, "is_component": True}
+        else:
+            model, rows = last_step(estimator, along)
+            curve = np.asarray(model.predict(rows))
+            if curve.ndim != 1:
+                remedy = "one that was fitted on a single output"
+                raise unfit(model, f"has {curve.shape[1]} outputs", remedy)
+            options = _uncertainty(model, rows, band, interval, coverage)
+        names = name, target_name
+        display = cls(x, target, grid, curve, coverage=coverage, names=names, **options)
         return display.plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
@@ -243,9 +212,60 @@ class SmoothDisplay(Display):
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
 
 
-def _require(possible, model, name, value, remedy):
-    """Raise an error if a model has not what an option draws."""
-    if not possible:
+def _check_targets(target, n_rows):
+    """Raise ValueError unless there is one target for each row."""
+    if target.ndim != 1:
+        raise ValueError(
+            f"y has shape {target.shape}, but only one output can be drawn: pass y of "
+            "shape (n_samples,), and a model that was fitted on such a y."
+        )
+    if len(target) != n_rows:
+        raise ValueError(
+            f"y has {len(target)} targets, but X has {n_rows} rows: pass one target for "
+            "each row."
+        )
+
+
+def _component(smoother, j, rows, coverage):
+    """Return the component (n,) of feature `j` for rows, and the ends of its band (n, 2)."""
+    component, std = smoother.component(j, rows)
+    half_width = norm.ppf((1 + coverage) / 2) * std
+    ends = np.hstack([component - half_width, component + half_width])
+    return component[:, 0], ends
+
+
+def _uncertainty(model, rows, band, interval, coverage):
+    """Compute the band and the intervals of predictions for rows (n, n_features).
+
+    `band` and `interval` are the parameters of :meth:`SmoothDisplay.from_estimator`. Returns
+    the options `band` and `interval` of SmoothDisplay, (n, 2) each, as far as they are drawn,
+    and `bias_corrected`.
+    """
+    is_in_memory = getattr(getattr(model, "smoother_", None), "is_in_memory", True)
+    if band == "auto":
+        has_negative_weights = getattr(getattr(model, "kernel_", None), "signed", False)
+        has_band = is_in_memory and not has_negative_weights
+        band = "pointwise" if has_band and hasattr(model, "confidence_band") else None
+    if interval == "auto":
+        interval = is_in_memory and hasattr(model, "predict_interval")
+    options, is_smoother = {}, isinstance(model, UncertaintyMixin)
+    if band is not None:
+        _require(hasattr(model, "confidence_band"), model, "band", band, "None")
+        is_simultaneous = band == "simultaneous"
+        options["band"] = model.confidence_band(rows, coverage, simultaneous=is_simultaneous)
+        options["bias_corrected"] = is_smoother
+    if interval == "heteroscedastic":
+        _require(is_smoother, model, "interval", interval, "True")
+        options["interval"] = model.predict_interval(rows, coverage, heteroscedastic=True)
+    elif interval:
+        _require(hasattr(model, "predict_interval"), model, "interval", interval, "False")
+        options["interval"] = model.predict_interval(rows, coverage)
+    return options
+
+
+def _require(is_possible, model, name, value, remedy):
+    """Raise an error if the value of a parameter is not possible for a model."""
+    if not is_possible:
         raise ValueError(
             f"{name}={value!r} is not available for a {type(model).__name__}: pass {remedy}."
         )

@@ -1,4 +1,4 @@
-"""Fits of language models, and all that is computed from them."""
+"""Fits of language models: a network, whose probabilities are averaged with n-gram counts."""
 
 import dataclasses
 import functools
@@ -13,67 +13,83 @@ from ._sampling import end_before
 from ._token_counts import TokenCounts, averaged, choose_counts_weight
 from ._token_windows import TokenStream, TokenWindows, context_stride
 
-# From so many on, whole texts are held out.
-_MANY_TEXTS = 40
-# Tokens before the next one that are counted together, at most.
+# Smallest number of texts from which complete texts are held out, not stretches of texts.
+_MIN_COMPLETE_TEXTS = 40
+# Largest number of tokens before the next one that the counts of n-grams use.
 _LONGEST_CONTEXT = 7
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedLanguageModel:
-    """A vocabulary, the network, and texts that are counted, with the weight of the counts."""
+    """A vocabulary, the network, and the texts of the counts, with the weight of the counts."""
 
     vocabulary_state: dict
     network: FittedNetwork
     n_training_tokens: int
-    baseline: dict | None  # the state of a stream
+    baseline: dict | None  # the state of the TokenStream that is counted
     baseline_weight: float
 
     @functools.cached_property
     def vocabulary(self):
-        """The Vocabulary of its state."""
+        """Vocabulary of `vocabulary_state`."""
         return Vocabulary.from_state(self.vocabulary_state)
 
     @functools.cached_property
     def counts(self):
-        """TokenCounts of all texts; None without a baseline."""
+        """TokenCounts of the baseline's texts; None if there is no baseline."""
         if self.baseline is None:
             return None
         return self.counts_of(TokenStream.from_state(self.baseline))
 
     def counts_of(self, stream):
-        """Counts of a stream, after as many tokens as a context has, at most."""
+        """Count the tokens of a stream after contexts, which a network's context contains."""
         longest = min(_LONGEST_CONTEXT, self.network.shape["max_length"])
         return TokenCounts(stream, self.network.shape["n_tokens"], longest)
 
     def prefixes(self, name, X):
-        """Ids of texts that something follows, from START on."""
+        """Encode texts that are to be continued, each as START and the ids of its tokens."""
         texts = self.vocabulary.encode_all(name, X, empty=True)
         return [np.append(START, ids) for ids in texts]
 
     def log_proba(self, stream, device):
-        """Log-probabilities of all tokens of a stream, (n_pairs,)."""
+        """Return log-probabilities of all tokens of a stream but START, (n_pairs,)."""
         log_proba = self.network_log_proba(stream, device)
         if self.counts is None:
             return log_proba
         return averaged(log_proba, self.counts.of_pairs(stream), self.baseline_weight)
 
     def network_log_proba(self, stream, device):
-        """Those that the network has."""
+        """Return log-probabilities as :meth:`log_proba`, by the network alone."""
         max_length = self.network.shape["max_length"]
         windows = TokenWindows(stream, max_length, context_stride(max_length))
         return self.network.module(device).log_proba(windows)
 
     def next_log_proba(self, prefixes, device):
-        """Log-probabilities of the next token after prefixes, (n_prefixes, n_tokens)."""
+        """Return log-probabilities of the next token after prefixes, (n_prefixes, n_tokens)."""
         return self._with_counts(self.network.module(device).next_log_proba(prefixes), prefixes)
 
     def write(self, prefixes, n_new, draw, stop, device):
-        """What follows each prefix, before END and up to a text of `stop`.
+        """Generate a continuation of each prefix.
 
-        ``draw(log_proba)`` returns the next tokens; UNKNOWN is none of them.
+        Parameters
+        ----------
+        prefixes : list of ndarray of int
+            From :meth:`prefixes`.
+        n_new : int
+            Largest number of new tokens.
+        draw : callable
+            ``draw(log_proba)`` returns the next tokens (n,), given log-probabilities
+            (n, n_tokens), in which UNKNOWN has the probability 0.
+        stop : list of str
+            A continuation ends soon after it has one of these texts.
+        device : str
+
+        Returns
+        -------
+        continuations : list of str, or of lists of int
+            The new tokens before END.
         """
-        network, written = self.network.module(device), [None] * len(prefixes)
+        network, continuations = self.network.module(device), [None] * len(prefixes)
 
         def choose(log_proba, ids):
             log_proba = self._with_counts(log_proba, ids)
@@ -84,17 +100,17 @@ class FittedLanguageModel:
             text = self.vocabulary.decode(ids)
             return end_before(text, stop) < len(text)
 
-        lengths = np.array([*map(len, prefixes)])
+        lengths = np.array([len(prefix) for prefix in prefixes])
         for length in np.unique(lengths):
             rows = np.flatnonzero(lengths == length)
             batch = np.array([prefixes[row] for row in rows])
-            found = network.write(batch, n_new, choose, stops if stop else None)
-            for row, ids in zip(rows, found, strict=True):
-                written[row] = self.vocabulary.decode(ids)
-        return written
+            written = network.write(batch, n_new, choose, stops if stop else None)
+            for row, ids in zip(rows, written, strict=True):
+                continuations[row] = self.vocabulary.decode(ids)
+        return continuations
 
     def _with_counts(self, log_proba, prefixes):
-        """Averages with what is counted, of every token after sequences."""
+        """Average log-probabilities (n_prefixes, n_tokens) of the network with the counts."""
         if self.counts is None:
             return log_proba
         counted = self.counts.of_all_tokens(prefixes)
@@ -102,35 +118,70 @@ class FittedLanguageModel:
 
 
 def fit_language_model(texts, windows, held_out, vocabulary, settings, baseline, report):
-    """Learn from windows of texts; what is held out of these, or else given, is a stream."""
+    """Train a network, and add a baseline of counts.
+
+    Parameters
+    ----------
+    texts : TokenStream
+        All training texts, which the baseline counts in the end.
+    windows : TokenWindows
+        Windows of the stream that the network is trained on.
+    held_out : TokenStream or None
+        Validation texts, held out of `texts` or passed by the user.
+    vocabulary : Vocabulary
+    settings : NetworkSettings
+    baseline : bool or "auto"
+        Parameter of the estimator. "auto" has no baseline if no held-out texts weigh it.
+    report : Report
+        It receives the progress, for callbacks.
+
+    Returns
+    -------
+    model : FittedLanguageModel
+    """
     import torch  # takes a second to load
 
     from ._language_network import LanguageNetwork, window_loss
 
     training, state, validation_loss = windows.stream, vocabulary.state(), None
     if held_out is not None:
-        judged = TokenWindows(held_out, windows.max_length)
+        held_out_windows = TokenWindows(held_out, windows.max_length)
 
         def validation_loss(network):
-            return -network.log_proba(judged).mean()
+            return -network.log_proba(held_out_windows).mean()
 
-    def without_counts(network):
-        return FittedLanguageModel(state, network, int(training.n_pairs.sum()), None, 0.0)
+    def without_baseline(network):
+        return FittedLanguageModel(
+            state,
+            network,
+            n_training_tokens=int(training.n_pairs.sum()),
+            baseline=None,
+            baseline_weight=0.0,
+        )
 
     shape = {"n_tokens": len(vocabulary), "max_length": int(windows.max_length)}
+    # Windows of one length, such as those of a single long text, need no sorting by length.
+    lengths = torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None
+    held_out_digest = None if held_out is None else held_out.digest()
     network = fit_network(
-        LanguageNetwork, shape | settings.shape(), settings, window_loss(windows),
-        len(windows), n_tokens=windows.max_length, report=report, validate=validation_loss,
-        # Windows of one length, as of a single long text, need no sorting.
-        lengths=torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None,
-        data=[training.digest(), held_out and held_out.digest(), state["learned"]],
-        attributes=lambda network: {"model_": without_counts(network)},
-    )  # fmt: skip
-    model, weight = without_counts(network), 0.5
+        LanguageNetwork,
+        shape | settings.shape(),
+        settings,
+        window_loss(windows),
+        len(windows),
+        n_tokens=windows.max_length,
+        report=report,
+        validate=validation_loss,
+        lengths=lengths,
+        data=[training.digest(), held_out_digest, state["learned"]],
+        attributes=lambda network: {"model_": without_baseline(network)},
+    )
+    model, weight = without_baseline(network), 0.5
     if not (baseline is True or (baseline and held_out is not None)):
         return model
     if held_out is not None:
-        # Counts of what the network has learned from; then all are counted.
+        # The weight is chosen by counts without the held-out texts, as the network is trained
+        # without them. Predictions then use the counts of all texts.
         counted = model.counts_of(training).of_pairs(held_out)
         log_proba = model.network_log_proba(held_out, settings.device)
         weight = choose_counts_weight(log_proba, counted)
@@ -138,11 +189,12 @@ def fit_language_model(texts, windows, held_out, vocabulary, settings, baseline,
 
 
 def hold_out(texts, settings, max_length):
-    """Streams to learn from and held out, which is None if nothing is.
+    """Split a TokenStream into one to learn from and one held out, which may be None.
 
-    Of few texts stretches are held out, so that no text, and no end of one, is lost.
+    If there are few texts, stretches of at most about `max_length` pairs are held out, so that
+    no complete text is lost.
     """
-    if len(texts) >= _MANY_TEXTS:
+    if len(texts) >= _MIN_COMPLETE_TEXTS:
         training, held_out = map(texts.select, settings.split(len(texts)))
         return training, held_out if len(held_out) else None
     share = share_held_out(settings.training, int(texts.n_pairs.sum()))

@@ -1,4 +1,8 @@
-"""Fits of translators: sources and targets as ids, and all that is computed from them."""
+"""Fits of sequence-to-sequence models: vocabularies, a network, and beam search.
+
+A *pair* is a source, which the encoder reads, and its target, which the decoder predicts. Both
+are ids of tokens: sources end with END, and targets are between START and END.
+"""
 
 import dataclasses
 import functools
@@ -16,26 +20,28 @@ from ..training._fit_network import FittedNetwork, fit_network
 
 @dataclasses.dataclass(frozen=True)
 class PairReader:
-    """Sources and targets as ids, of `max_length` at most, END included."""
+    """Encoder of sources and targets as ids, which are cut to `max_length`, END included.
 
-    # `suffix` is that of the names X and y in messages.
+    In its methods, `suffix` is appended to the names X and y in messages.
+    """
 
-    vocabularies: tuple
+    vocabularies: tuple  # that of sources, and that of targets
     max_length: int
 
     def sources(self, X, suffix=""):
-        """Sources with END."""
-        ids = self._read(f"X{suffix}", X, self.vocabularies[0])
+        """Encode sources, and append END."""
+        ids = self._encode(f"X{suffix}", X, self.vocabularies[0])
         return [np.append(tokens[: self.max_length - 1], END) for tokens in ids]
 
     def pairs(self, X, y, suffix=""):
-        """Sources, and targets between START and END."""
+        """Encode sources, and targets between START and END; return two lists of arrays."""
         sources = self.sources(X, suffix)
-        targets = self._read(f"y{suffix}", y, self.vocabularies[1])
+        targets = self._encode(f"y{suffix}", y, self.vocabularies[1])
         check_count(sources, targets, suffix)
         return sources, as_targets(targets, self.max_length)
 
-    def _read(self, name, sequences, vocabulary):
+    def _encode(self, name, sequences, vocabulary):
+        """Encode sequences that a user passed as `name`, and warn if some will be cut."""
         ids = vocabulary.encode_all(name, sequences)
         n_long = sum(len(tokens) >= self.max_length for tokens in ids)
         if n_long:
@@ -48,22 +54,22 @@ class PairReader:
 
 
 def as_targets(targets, max_length):
-    """Ids between START and END; one that is cut has no END, since it would continue."""
+    """Put ids between START and END. A target that is cut gets no END: it would continue."""
     return [np.array([START, *ids, END][: max_length + 1]) for ids in targets]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedSeq2Seq:
-    """The vocabularies, the network, and the tokens of the longest target, END included."""
+    """The vocabularies and the network of a sequence-to-sequence model."""
 
-    source_state: dict
+    source_state: dict  # the state of a Vocabulary
     target_state: dict
     network: FittedNetwork
-    longest: int
+    longest: int  # number of tokens of the longest training target, END included
 
     @functools.cached_property
     def reader(self):
-        """What reads sources and targets, and writes targets."""
+        """PairReader of the vocabularies."""
         states = self.source_state, self.target_state
         vocabularies = tuple(map(Vocabulary.from_state, states))
         return PairReader(vocabularies, self.network.shape["max_length"])
@@ -75,19 +81,41 @@ class FittedSeq2Seq:
         return next((kind for kind in kinds if kind != "ids"), "ids")
 
     def write(self, sources, device, n_beams, length_penalty):
-        """The likeliest targets of sources, as ids without END."""
+        """Return the likeliest targets of sources by beam search, as ids without END."""
         from ._seq2seq_network import MOST_TOKENS, beam_search, by_length
 
         check_size("n_beams", n_beams, self.longest, self.network.shape["d_model"])
-        search = functools.partial(
-            beam_search, n_beams=n_beams, length_penalty=length_penalty, max_length=self.longest
-        )
+
+        def search(network, source):
+            return beam_search(
+                network,
+                source,
+                n_beams=n_beams,
+                length_penalty=length_penalty,
+                max_length=self.longest,
+            )
+
         network = self.network.module(device)
-        return by_length(search, network, sources, most_tokens=MOST_TOKENS // n_beams)
+        return by_length(search, network, sources, max_tokens=MOST_TOKENS // n_beams)
 
 
 def fit_seq2seq(pairs, held_out, reader, settings, report, *, longest, shared, label_smoothing):
-    """Learn from sources and targets as ids; of those held out there may be none."""
+    """Train a network on pairs, and return a FittedSeq2Seq.
+
+    Parameters
+    ----------
+    pairs, held_out : tuple of two lists of ndarray
+        Sources and targets to learn from and to validate with, which may be none.
+    reader : PairReader
+    settings : NetworkSettings
+    report : Report
+        It receives the progress, for callbacks.
+    longest : int
+        Number of tokens of the longest training target, END included.
+    shared : bool
+        Whether sources and targets share the vocabulary and its embedding.
+    label_smoothing : float
+    """
     from ._seq2seq_network import Seq2SeqNetwork, pair_training  # torch takes a second to load
 
     states = [vocabulary.state() for vocabulary in reader.vocabularies]
@@ -98,40 +126,51 @@ def fit_seq2seq(pairs, held_out, reader, settings, report, *, longest, shared, l
     def fitted(network):
         return FittedSeq2Seq(*states, network, longest)
 
+    training = pair_training(pairs, held_out, settings.device, float(label_smoothing))
     network = fit_network(
-        Seq2SeqNetwork, shape, settings,
-        **pair_training(pairs, held_out, settings.device, float(label_smoothing)),
-        report=report, attributes=lambda network: {"model_": fitted(network)},
-    )  # fmt: skip
+        Seq2SeqNetwork,
+        shape,
+        settings,
+        **training,
+        report=report,
+        attributes=lambda network: {"model_": fitted(network)},
+    )
     return fitted(network)
 
 
 def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
-    """The vocabularies of sources and of targets, or twice the one that both share.
+    """Learn the vocabularies of sources X and of targets y; return both.
 
-    `tokenizer` is for texts, "auto" or a name; sequences of ids need none.
+    `tokenizer` is a name or "auto", and is used for texts, not for sequences of ids. If
+    `shared` is True, both results are the same vocabulary, learned from X and y.
     """
-    (kind, X), (other, y) = parts = check_sequences("X", X), check_sequences("y", y)
+    source_kind, X = check_sequences("X", X)
+    target_kind, y = check_sequences("y", y)
     check_count(X, y)
-    texts = {name: part for name, (k, part) in zip("Xy", parts, strict=True) if k == "text"}
+    texts = {}
+    if source_kind == "text":
+        texts["X"] = X
+    if target_kind == "text":
+        texts["y"] = y
     tokenizer = choose_tokenizer(tokenizer, texts)
 
     def learn(kind, sequences):
-        chosen = "ids" if kind == "ids" else tokenizer
-        return learn_vocabulary(chosen, sequences, max_tokens=max_tokens)
+        kind_tokenizer = "ids" if kind == "ids" else tokenizer
+        return learn_vocabulary(kind_tokenizer, sequences, max_tokens=max_tokens)
 
     if not shared:
-        return learn(kind, X), learn(other, y)
-    if kind != other:
+        return learn(source_kind, X), learn(target_kind, y)
+    if source_kind != target_kind:
         raise ValueError(
-            f"shared_vocabulary=True does not fit X of kind {kind!r} and y of kind {other!r}: "
-            "pass False."
+            f"shared_vocabulary=True does not fit X of kind {source_kind!r} and y of kind "
+            f"{target_kind!r}: pass False."
         )
-    return (learn(kind, [*X, *y]),) * 2
+    vocabulary = learn(source_kind, [*X, *y])
+    return vocabulary, vocabulary
 
 
 def check_count(X, y, suffix=""):
-    """Raise ValueError if there are not as many targets as sources."""
+    """Raise ValueError unless X and y have the same number of sequences."""
     if len(X) != len(y):
         raise ValueError(
             f"X{suffix} has {len(X)} sequences, but y{suffix} has {len(y)}: pass one target "

@@ -221,6 +221,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         return self
 
     def _learn_vocabulary(self, settings, X):
+        """Learn the vocabulary of X, or return that of the last fit if this is continued."""
         kind, texts = check_sequences("X", with_files("X", X, self.tokenizer))
         if settings.start is not None:
             before = self.vocabulary_["tokenizer"]
@@ -234,7 +235,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         return learn_vocabulary(tokenizer, texts, max_tokens=self.max_tokens)
 
     def score(self, X, y=None) -> float:
-        """Mean log-likelihood of a token.
+        """Return the mean log-likelihood of a token.
 
         Parameters
         ----------
@@ -246,15 +247,15 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Returns
         -------
         score : float
-            Natural logarithm, over all tokens of all texts, END included. Tokens that are not
-            in the vocabulary count as the unknown one.
+            Mean of natural logarithms over all tokens of all texts, END included. Tokens that
+            are not in the vocabulary count as the unknown one.
         """
         model = self._fitted
         stream = TokenStream.read("X", X, model.vocabulary)
         return float(model.log_proba(stream, self.device).mean())
 
     def perplexity(self, X) -> float:
-        """Perplexity: number of equally likely tokens with the same log-likelihood.
+        """Return the perplexity, the number of equally likely tokens of the same likelihood.
 
         Parameters
         ----------
@@ -269,7 +270,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         return math.exp(-self.score(X))
 
     def transform(self, X) -> np.ndarray:
-        """Vectors of texts, as features of other estimators.
+        """Encode texts as vectors, for example as features of other estimators.
 
         Parameters
         ----------
@@ -285,7 +286,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         return self.module_.vectors(self._fitted.prefixes("X", X))
 
     def predict_log_proba(self, X) -> np.ndarray:
-        """Logarithms of the probabilities of the next token.
+        """Predict the log-probabilities of the next token.
 
         Parameters
         ----------
@@ -301,7 +302,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         return model.next_log_proba(model.prefixes("X", X), self.device)
 
     def predict_proba(self, X) -> np.ndarray:
-        """Probabilities of the next token.
+        """Predict the probabilities of the next token.
 
         Parameters
         ----------
@@ -316,7 +317,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X) -> np.ndarray:
-        """The most probable next token.
+        """Predict the most probable next token.
 
         Parameters
         ----------
@@ -379,22 +380,22 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         stop = check_stop(stop, vocabulary.kind)
         if prompt is None:
             prompt = "" if vocabulary.kind == "text" else []
-        single = is_single(prompt, vocabulary.kind)
-        prompts = [prompt] if single else prompt
+        has_one_prompt = is_single(prompt, vocabulary.kind)
+        prompts = [prompt] if has_one_prompt else prompt
         prefixes = model.prefixes("prompt", prompts)
         max_new_tokens = check_size("max_new_tokens", max_new_tokens, len(prefixes))
 
-        def drawn(log_proba):
+        def draw_next(log_proba):
             proba = sampling_proba(log_proba, temperature=temperature, top_k=top_k, top_p=top_p)
             return draw(proba, rng.random_sample(len(proba)))
 
-        written = model.write(prefixes, max_new_tokens, drawn, stop, self.device)
+        written = model.write(prefixes, max_new_tokens, draw_next, stop, self.device)
         _, prompts = check_sequences("prompt", prompts, empty=True)
         texts = [joined(vocabulary, *pair, stop) for pair in zip(prompts, written, strict=True)]
-        return texts[0] if single else texts
+        return texts[0] if has_one_prompt else texts
 
     def attention_maps(self, X) -> np.ndarray:
-        """Weights of the attention within a text.
+        """Return the weights of the attention within a text.
 
         Parameters
         ----------
@@ -425,11 +426,12 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
 
     @property
     def _fitted(self):
+        """The FittedLanguageModel; NotFittedError before `fit`."""
         check_is_fitted(self)
         return self.model_
 
     def _check_parameters(self):
-        """Settings of the network; ValueError unless all parameters are valid."""
+        """Return settings of the network; raise ValueError unless all parameters are valid."""
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_positive("max_length", self.max_length, integer=True)
         if not is_one_of(self.baseline, *TRUE_FALSE_AUTO):
@@ -437,9 +439,13 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )
         settings = NetworkSettings.of(
-            self, positions="rotary", activation="relu", optimizer="muon", largest_batch=16,
+            self,
+            positions="rotary",
+            activation="relu",
+            optimizer="muon",
+            largest_batch=16,
             foreign=("d_position", "patch_length", "instance_norm"),
-        )  # fmt: skip
+        )
         settings.shape()
         return settings
 

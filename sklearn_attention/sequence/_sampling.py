@@ -1,4 +1,4 @@
-"""Drawing the next token, and where what is written begins and ends."""
+"""Sampling of the next token (temperature, top-k, top-p), and the ends of generated texts."""
 
 import numbers
 
@@ -18,10 +18,21 @@ def check_sampling(temperature, top_k, top_p):
 
 
 def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
-    """Probabilities (n, n_tokens) to draw from, of logarithms of probabilities."""
-    # They are raised to the power of 1 over the temperature; at 0 the likeliest is certain, the
-    # first of several. `top_k` keeps so many of the likeliest, `top_p` the fewest of those
-    # whose probabilities sum to at least this (Holtzman et al. 2020).
+    """Return the probabilities (n, n_tokens) to draw from.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, n_tokens)
+        Log-probabilities of the next token.
+    temperature : float, default=1.0
+        Probabilities are raised to the power 1 / temperature. At 0 the likeliest token, the
+        first of several, has probability 1.
+    top_k : int, default=None
+        Number of likeliest tokens that are not excluded.
+    top_p : float, default=None
+        Tokens are excluded except the smallest number of likeliest ones, of those that `top_k`
+        leaves, whose probabilities sum to at least `top_p` (Holtzman et al. 2020).
+    """
     log_proba = np.asarray(log_proba, dtype=np.float64)
     order = np.argsort(-log_proba, axis=1, kind="stable")
     ranked = np.take_along_axis(log_proba, order, axis=1)
@@ -35,23 +46,26 @@ def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
         proba[:, top_k:] = 0.0
     proba /= proba.sum(axis=1, keepdims=True)
     if top_p is not None:
-        # A token may be drawn if those before it do not add up to enough.
+        # A token is excluded if the likelier ones add up to `top_p`.
         proba[np.cumsum(proba, axis=1) - proba >= top_p] = 0.0
         proba /= proba.sum(axis=1, keepdims=True)
-    found = np.empty_like(proba)
-    np.put_along_axis(found, order, proba, axis=1)
-    return found
+    unranked = np.empty_like(proba)
+    np.put_along_axis(unranked, order, proba, axis=1)
+    return unranked
 
 
 def draw(proba, uniform):
-    """A token of each row of probabilities, by uniform numbers (n,) from [0, 1)."""
-    total = np.cumsum(proba, axis=1)
-    # The last is 1 exactly, whatever rounding did.
-    return np.argmax(total / total[:, -1:] > uniform[:, None], axis=1)
+    """Draw a token (n,) from each row of probabilities, by uniform numbers (n,) in [0, 1)."""
+    cumulative = np.cumsum(proba, axis=1)
+    # The division makes the last number exactly 1, in spite of rounding.
+    return np.argmax(cumulative / cumulative[:, -1:] > uniform[:, None], axis=1)
 
 
 def check_stop(stop, kind):
-    """Texts before which writing ends, as a list."""
+    """Return the texts before which generation ends as a list; raise ValueError if not valid.
+
+    `kind` is "text" or "ids".
+    """
     texts = [] if stop is None else [stop] if isinstance(stop, str) else list(stop)
     if not all(isinstance(text, str) and text for text in texts):
         raise ValueError(
@@ -63,25 +77,28 @@ def check_stop(stop, kind):
 
 
 def end_before(text, stop):
-    """Where the first of some texts begins in another; its length if it has none of them."""
-    return min((text.find(one) for one in stop if one in text), default=len(text))
+    """Return where the first of the texts in `stop` begins in `text`, or else its length."""
+    starts = [text.find(stop_text) for stop_text in stop]
+    return min((start for start in starts if start >= 0), default=len(text))
 
 
 def joined(vocabulary, prompt, written, stop):
-    """A prompt and what was written after it, up to a text of `stop`."""
+    """Join a prompt and its continuation, which is cut before the first text of `stop`."""
     if vocabulary.kind == "ids":
         return [*prompt.tolist(), *written]
     written = written[: end_before(written, stop)]
-    apart = prompt and written and not prompt[-1].isspace()
-    return prompt + (BETWEEN.get(vocabulary.tokenizer, "") if apart else "") + written
+    separator = ""
+    if prompt and written and not prompt[-1].isspace():
+        separator = BETWEEN.get(vocabulary.tokenizer, "")
+    return prompt + separator + written
 
 
 def is_single(prompt, kind):
-    """True for one text, or one sequence of ids; False for a list of them."""
+    """Return whether a prompt is one text or one sequence of ids, and not a list of several."""
     if isinstance(prompt, str):
         return True
     if not hasattr(prompt, "__len__"):
         return False
-    # Without ids it is a sequence of none, unless these are texts.
+    # An empty list is a sequence of ids, or a list of no texts.
     first = next(iter(prompt), 0 if kind == "ids" else None)
     return isinstance(first, numbers.Integral)

@@ -206,19 +206,26 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
                 X, y, self.tokenizer, self.max_tokens, shared=shared
             )
         reader = PairReader(vocabularies, self.max_length)
-        pairs = training = reader.pairs(X, y)
+        sources, targets = reader.pairs(X, y)
         if has_validation_set(X_val, y_val):
-            held_out = reader.pairs(X_val, y_val, "_val")
+            training, held_out = (sources, targets), reader.pairs(X_val, y_val, "_val")
         else:
-            rows = settings.split(len(pairs[0]))
-            training, held_out = ([[ids[i] for i in part] for ids in pairs] for part in rows)
-        longest = max(map(len, pairs[1])) - 1
+            training, held_out = (
+                ([sources[i] for i in rows], [targets[i] for i in rows])
+                for rows in settings.split(len(sources))
+            )
         report = Report(self, X=X, y=y, metadata={})
         report.begin(settings.n_epochs(len(training[0])))
         self.model_ = fit_seq2seq(
-            training, held_out, reader, settings, report, longest=longest, shared=shared,
+            training,
+            held_out,
+            reader,
+            settings,
+            report,
+            longest=max(map(len, targets)) - 1,  # without START
+            shared=shared,
             label_smoothing=self.label_smoothing,
-        )  # fmt: skip
+        )
         report.end()
         return self
 
@@ -240,7 +247,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return [*map(model.reader.vocabularies[1].decode, written)]
 
     def predict_log_proba(self, X, y=None) -> list[Any]:
-        """Log-probability of each token of targets, given its source and those before it.
+        """Return log-probabilities of a target's tokens, given the source and earlier tokens.
 
         Parameters
         ----------
@@ -259,7 +266,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return by_length(log_likelihoods, self.module_, *self._read_pairs(X, y))
 
     def score(self, X, y) -> float:
-        """Closeness of predictions to targets: chrF of texts, token accuracy of ids.
+        """Compare predictions with targets: chrF of texts, token accuracy of ids.
 
         Parameters
         ----------
@@ -269,10 +276,10 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Returns
         -------
         score : float
-            In [0, 1]. Of texts the character n-gram F-score chrF [1]_, with n from 1 to 6 and
-            a recall that counts twice as much as precision. Of ids the share of places that
-            hold the right one, where a place that only one of the two sequences has counts as
-            wrong.
+            In [0, 1]. For texts it is the character n-gram F-score chrF [1]_, with n from 1 to
+            6 and a recall that counts twice as much as precision. For ids it is the share of
+            positions with the right id, where a position that only one of the two sequences has
+            counts as wrong.
 
         References
         ----------
@@ -281,7 +288,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         """
         vocabulary = self._fitted.reader.vocabularies[1]
         _, X = check_sequences("X", X)
-        # Read as tokens only to be refused in the same words as elsewhere.
+        # The ids are not needed, but y of another kind raises the same error as elsewhere.
         vocabulary.encode_all("y", y)
         _, expected = check_sequences("y", y)
         check_count(X, expected)
@@ -291,7 +298,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return chrf(predicted, expected)
 
     def attention_maps(self, X, y=None) -> list[Any]:
-        """Weights of the source's tokens for each token of a target.
+        """Return the weights of the source's tokens for each token of a target.
 
         Parameters
         ----------
@@ -315,58 +322,76 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return self.model_
 
     def _read_pairs(self, X, y):
-        """Sources and targets as ids; without targets those that are predicted."""
+        """Encode sources and targets; if y is None, targets are predicted."""
         model = self._fitted
         if y is not None:
             return model.reader.pairs(X, y)
         sources = model.reader.sources(X)
         written = model.write(sources, self.device, *self._check_search())
-        # One of the greatest length may not have ended.
+        # A prediction of the largest length may not have ended: it gets no END.
         return sources, as_targets(written, model.longest)
 
     def _check_search(self):
-        """Parameters of the search; ValueError unless they are valid."""
+        """Return the parameters of the beam search; raise ValueError unless they are valid."""
         n_beams = check_positive("n_beams", self.n_beams, integer=True)
         name, penalty = "length_penalty", self.length_penalty
         return n_beams, check_in_interval(name, penalty, 0, np.inf, closed_right=False)
 
     def _check_parameters(self):
-        """Settings of the network; ValueError unless all parameters are valid."""
+        """Return settings of the network; raise ValueError unless all parameters are valid."""
         check_choice("tokenizer", self.tokenizer, ("auto", "byte_pairs", "characters", "words"))
         check_positive("max_length", self.max_length, integer=True, minimum=2)
         check_in_interval("label_smoothing", self.label_smoothing, 0, 1, closed_right=False)
         self._check_search()
         settings = NetworkSettings.of(
-            self, activation="relu", optimizer="muon", largest_batch=32, fewest_epochs=10,
+            self,
+            activation="relu",
+            optimizer="muon",
+            largest_batch=32,
+            fewest_epochs=10,
             foreign=("d_position", "patch_length", "instance_norm"),
-        )  # fmt: skip
+        )
         settings.shape()
         return settings
 
 
 def chrf(predicted, expected):
-    """Character n-gram F-score chrF of texts, in [0, 1] (Popović 2015)."""
-    # (1 + b^2) P R / (b^2 P + R) with b = 2, and P and R the means over n = 1, ..., 6 of the
-    # shares of the predicted and of the expected texts' n-grams that are in the other text too,
-    # each at most as often as it is there. White space is left out, and so are lengths that no
-    # expected text reaches.
-    totals = np.zeros((3, 6))
+    """Compute the character n-gram F-score chrF of texts, in [0, 1] (Popović 2015).
+
+    It is (1 + b^2) P R / (b^2 P + R) with b = 2. The precision P is the share of the predicted
+    texts' n-grams that the expected texts have too, and the recall R the share of the expected
+    ones that the predicted texts have; both are means over n = 1, ..., 6. White space is left
+    out, and so are n that are longer than any expected text.
+    """
+    totals = np.zeros((3, 6))  # n-grams in both texts, predicted and expected, for each n
     for pair in zip(predicted, expected, strict=True):
-        texts = ["".join(text.split()) for text in pair]
-        for n in range(6):
-            ours, theirs = (
-                Counter(text[i : i + n + 1] for i in range(len(text) - n)) for text in texts
-            )
-            totals[:, n] += (ours & theirs).total(), ours.total(), theirs.total()
-    both, found, wanted = totals[:, totals[2] > 0]
-    if not both.any():
+        predicted_text, expected_text = ("".join(text.split()) for text in pair)
+        for n in range(1, 7):
+            of_predicted = _n_grams(predicted_text, n)
+            of_expected = _n_grams(expected_text, n)
+            # The intersection has the smaller one of two counts.
+            shared = of_predicted & of_expected
+            totals[:, n - 1] += shared.total(), of_predicted.total(), of_expected.total()
+    n_shared, n_predicted, n_expected = totals[:, totals[2] > 0]
+    if not n_shared.any():
         return 0.0
-    precision, recall = ((both / np.maximum(part, 1)).mean() for part in (found, wanted))
+    precision = (n_shared / np.maximum(n_predicted, 1)).mean()
+    recall = (n_shared / np.maximum(n_expected, 1)).mean()
     return float(5 * precision * recall / (4 * precision + recall))
 
 
+def _n_grams(text, n):
+    """Count the n-grams of characters of a text."""
+    return Counter(text[i : i + n] for i in range(len(text) - n + 1))
+
+
 def token_accuracy(predicted, expected):
-    """Share of places that hold the right token; places of only one sequence are wrong."""
-    pairs = list(zip(predicted, expected, strict=True))
-    right = sum(a == b for pair in pairs for a, b in zip(*pair, strict=False))
-    return right / max(1, sum(max(map(len, pair)) for pair in pairs))
+    """Return the share of positions with the right token.
+
+    A position that only one of the two sequences has counts as wrong.
+    """
+    n_right, n_positions = 0, 0
+    for predicted_ids, expected_ids in zip(predicted, expected, strict=True):
+        n_right += sum(a == b for a, b in zip(predicted_ids, expected_ids, strict=False))
+        n_positions += max(len(predicted_ids), len(expected_ids))
+    return n_right / max(1, n_positions)

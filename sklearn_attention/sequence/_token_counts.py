@@ -1,4 +1,11 @@
-"""Probabilities of the next token by counts of what followed the same tokens before."""
+"""Probabilities of the next token by counts of n-grams, the baseline of language models.
+
+A *context* of length k has the k tokens before the next one. A *gram* of *level* k is a context
+of length k with the token that follows. Contexts of a length are numbered: a *node* is the
+number of a context, and -1 stands for a context that was not counted. The *key* of a gram is
+node * n_tokens + next token. The key of a context of length k is node' * n_tokens + its oldest
+token, where node' is the node of the context without its oldest token.
+"""
 
 from typing import NamedTuple
 
@@ -12,136 +19,162 @@ from ..text._special import PADDING, START
 class TokenCounts:
     """Interpolated Kneser-Ney: counts of tokens after the last 0, 1, ..., `longest` ones.
 
-    p(w | h) = max(c(h, w) - d_k, 0) / n(h) + d_k t(h) / n(h) p(w | h'), where n(h) tokens, t(h)
-    different ones, were counted after a context h of k tokens, and h' is h without its oldest
-    token; p(w | h) = p(w | h') for an unknown h; without a context all tokens are alike. c(h,
-    w) counts w after the longest contexts, else the different tokens before h and w; a run that
-    begins with them counts each time. The discount d_k is about n_1 / (n_1 + 2 n_2), of counts
-    that are one and two.
+    p(w | h) = max(c(h, w) - d_k, 0) / n(h) + d_k t(h) / n(h) p(w | h'), where h is a context of
+    k tokens, h' is h without its oldest token, n(h) is the sum of the counts c(h, w) over all
+    w, and t(h) the number of different tokens w after h. If h was not counted, p(w | h) = p(w |
+    h'); without a context all tokens have the same probability. For the longest contexts, c(h,
+    w) is the number of times that w follows h. For the others it is the number of different
+    tokens before (h, w), plus the number of runs that begin with (h, w). The discount d_k is
+    about n_1 / (n_1 + 2 n_2), where n_1 and n_2 grams have the counts 1 and 2.
+
+    `stream` is a TokenStream, and `n_tokens` the size of the vocabulary.
     """
 
     def __init__(self, stream, n_tokens, longest):
         self.n_tokens, self.longest = n_tokens, longest
-        self._of_any = 1 / (n_tokens - 2)  # probability of a token of which nothing is known
-        place, offset = stream.places()
-        following, node = stream.ids[place + 1], np.zeros(len(place), dtype=np.int64)
-        self._contexts, levels = [], []
+        # The probability of a token without a context: PADDING and START never come next.
+        self._uniform_proba = 1 / (n_tokens - 2)
+        # 1. Number the contexts of each length, and count their grams in the stream. The arrays
+        # `position` (in `stream.ids`), `offset` (in its run), `following` (next token) and
+        # `node` have an entry for each pair whose token is preceded by enough others.
+        position, offset = stream.places()
+        following, node = stream.ids[position + 1], np.zeros(len(position), dtype=np.int64)
+        self._context_keys, occurrences = [], []
         for k in range(longest + 1):
             if k:
-                reach = offset >= k - 1
-                place, offset, following = place[reach], offset[reach], following[reach]
-                older = stream.ids[place - (k - 1)]
-                keys, node = np.unique(node[reach] * n_tokens + older, return_inverse=True)
-                self._contexts.append(keys)
-            keys, which, counts = np.unique(
+                is_long = offset >= k - 1
+                position, offset = position[is_long], offset[is_long]
+                following, node = following[is_long], node[is_long]
+                oldest = stream.ids[position - (k - 1)]
+                keys, node = np.unique(node * n_tokens + oldest, return_inverse=True)
+                self._context_keys.append(keys)
+            keys, gram, counts = np.unique(
                 node * n_tokens + following, return_inverse=True, return_counts=True
             )
-            levels.append((keys, counts, which[offset == k - 1]))
+            # The context is the beginning of its run if its oldest token has the offset 0.
+            grams_at_beginning = gram[offset == k - 1]
+            occurrences.append((keys, counts, grams_at_beginning))
+        # 2. For all but the longest contexts, count different tokens before a gram instead.
         self._levels = []
-        for k, (keys, counts, at_beginning) in enumerate(levels):
+        for k, (keys, counts, grams_at_beginning) in enumerate(occurrences):
             if k < longest:
-                node, token = np.divmod(levels[k + 1][0], n_tokens)
-                shorter = self._contexts[k][node] // n_tokens * n_tokens + token
-                counts = np.bincount(np.searchsorted(keys, shorter), minlength=len(keys))
-                counts += np.bincount(at_beginning, minlength=len(keys))
-            n_nodes = len(self._contexts[k - 1]) if k else 1
+                node, token = np.divmod(occurrences[k + 1][0], n_tokens)
+                shorter_node = self._context_keys[k][node] // n_tokens
+                shorter = np.searchsorted(keys, shorter_node * n_tokens + token)
+                counts = np.bincount(shorter, minlength=len(keys))
+                counts += np.bincount(grams_at_beginning, minlength=len(keys))
+            n_nodes = len(self._context_keys[k - 1]) if k else 1
             self._levels.append(_Level.of(keys, counts, n_nodes, n_tokens))
 
     def of_pairs(self, stream):
-        """Log-probabilities of all tokens of a stream that have one before, (n_pairs,)."""
-        places, offsets = stream.places()
-        back, found = np.arange(self.longest - 1, -1, -1), []
-        for block in gen_batches(len(places), 2**16):
-            place, offset = places[block, None], offsets[block, None]
-            contexts = np.where(
-                back <= offset, stream.ids[np.maximum(place - back, 0)], PADDING
-            )
-            found.append(self._of_following(contexts, stream.ids[place[:, 0] + 1]))
-        return np.log(np.concatenate(found))
+        """Return log-probabilities (n_pairs,) of the second tokens of a stream's pairs."""
+        positions, offsets = stream.places()
+        steps_back, probabilities = np.arange(self.longest - 1, -1, -1), []
+        for block in gen_batches(len(positions), 2**16):
+            position, offset = positions[block, None], offsets[block, None]
+            ids = stream.ids[np.maximum(position - steps_back, 0)]
+            contexts = np.where(steps_back <= offset, ids, PADDING)  # (n, longest)
+            following = stream.ids[position[:, 0] + 1]
+            probabilities.append(self._proba_of_following(contexts, following))
+        return np.log(np.concatenate(probabilities))
 
     def of_all_tokens(self, prefixes):
-        """Log-probabilities of every token after each of some sequences, (n, n_tokens)."""
-        # Contexts have their last tokens at the end, after PADDING if need be.
+        """Return log-probabilities (n_prefixes, n_tokens) of every token after prefixes."""
+        # Contexts end with the last token of a prefix, and begin with PADDING if it is short.
         contexts = np.full((len(prefixes), self.longest), PADDING)
         for row, prefix in zip(contexts, prefixes, strict=True):
             last = prefix[-self.longest :]
             row[self.longest - len(last) :] = last
-        proba = np.full((len(contexts), self.n_tokens), self._of_any)
+        proba = np.full((len(contexts), self.n_tokens), self._uniform_proba)
         proba[:, [PADDING, START]] = 0.0
-        for level, rows, node in self._walk(contexts):
+        for level, rows, node in self._levels_of(contexts):
             n_different, total = level.n_different[node], level.total[node]
             proba[rows] *= (level.discount * n_different / total)[:, None]
-            before = np.repeat(n_different.cumsum() - n_different, n_different)
-            gram = np.repeat(level.first[node], n_different) + np.arange(len(before)) - before
+            # The grams of a context stand side by side: list those of all contexts, one after
+            # the other.
+            listed_before = np.repeat(n_different.cumsum() - n_different, n_different)
+            number = np.arange(len(listed_before)) - listed_before  # in its context
+            gram = np.repeat(level.first[node], n_different) + number
             added = (level.counts[gram] - level.discount) / np.repeat(total, n_different)
             proba[np.repeat(rows, n_different), level.keys[gram] % self.n_tokens] += added
         with np.errstate(divide="ignore"):
             return np.log(proba)
 
-    def _of_following(self, contexts, following):
-        proba = np.full(len(contexts), self._of_any)
-        for level, rows, node in self._walk(contexts):
-            gram = _find(level.keys, node * self.n_tokens + following[rows])
-            kept = np.where(gram >= 0, level.counts[gram] - level.discount, 0.0)
-            rest = level.discount * level.n_different[node] * proba[rows]
-            proba[rows] = (kept + rest) / level.total[node]
+    def _proba_of_following(self, contexts, following):
+        """Return the probability (n,) of one token after each context (n, longest)."""
+        proba = np.full(len(contexts), self._uniform_proba)
+        for level, rows, node in self._levels_of(contexts):
+            gram = _positions_of(node * self.n_tokens + following[rows], level.keys)
+            discounted = np.where(gram >= 0, level.counts[gram] - level.discount, 0.0)
+            of_shorter = level.discount * level.n_different[node] * proba[rows]
+            proba[rows] = (discounted + of_shorter) / level.total[node]
         return proba
 
-    def _walk(self, contexts):
-        """Level by level its counts, which contexts are known there, and their numbers."""
+    def _levels_of(self, contexts):
+        """Yield each level, with the rows of `contexts` that were counted, and their nodes.
+
+        `contexts` (n, longest) end with the last token, and are PADDING before the first one.
+        """
         node = np.zeros(len(contexts), dtype=np.int64)
         for k, level in enumerate(self._levels):
             if k:
-                # No key is negative, and none has PADDING.
-                node = _find(self._contexts[k - 1], node * self.n_tokens + contexts[:, -k])
+                # Contexts that were not counted stay so: keys are positive, so that no key
+                # belongs to the node -1, and none to PADDING.
+                keys = node * self.n_tokens + contexts[:, -k]
+                node = _positions_of(keys, self._context_keys[k - 1])
             rows = np.flatnonzero(node >= 0)
             yield level, rows, node[rows]
 
 
 class _Level(NamedTuple):
-    """Counts after contexts of one length: of grams in order, and of each context."""
+    """Counts of the grams of one level, sorted by key, and sums over those of each context."""
 
-    keys: np.ndarray
-    counts: np.ndarray
-    first: np.ndarray
-    n_different: np.ndarray
-    total: np.ndarray
+    keys: np.ndarray  # (n_grams,)
+    counts: np.ndarray  # (n_grams,)
+    first: np.ndarray  # position of the first gram of each context, (n_nodes,)
+    n_different: np.ndarray  # number of grams of each context, (n_nodes,)
+    total: np.ndarray  # sum of the counts of each context, (n_nodes,)
     discount: float
 
     @classmethod
     def of(cls, keys, counts, n_nodes, n_tokens):
-        borders = np.searchsorted(keys, np.arange(n_nodes + 1) * n_tokens)
-        total = np.add.reduceat(counts, borders[:-1])
+        """Sum the counts (n_grams,) of sorted keys for each of the `n_nodes` contexts."""
+        bounds = np.searchsorted(keys, np.arange(n_nodes + 1) * n_tokens)
+        total = np.add.reduceat(counts, bounds[:-1])
         once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
-        # Between 0 and 1, also where all counts are alike.
+        # The added numbers keep it between 0 and 1, even if no count is 1, or none is 2.
         discount = (once + 0.5) / (once + 2 * twice + 1)
-        return cls(keys, counts, borders[:-1], np.diff(borders), total, discount)
+        return cls(keys, counts, bounds[:-1], np.diff(bounds), total, discount)
 
 
 def averaged(network, counted, weight):
-    """Logarithms of averaged probabilities, from those of a network and of counts."""
-    # Padding and START have no probability in either.
+    """Average the probabilities of a network and of counts; all are given as logarithms.
+
+    `weight` is that of the counts, between 0 and 1.
+    """
+    # The probability of PADDING and START is 0 in both.
     with np.errstate(divide="ignore"):
         return np.logaddexp(np.log1p(-weight) + network, np.log(weight) + counted)
 
 
 def choose_counts_weight(network, counted):
-    """The weight of counts that is likeliest by tokens held out, from log-probabilities (n,).
+    """Choose the weight of counts with the largest posterior density.
 
-    The prior is one half, with the weight of ten tokens.
+    `network` and `counted` are log-probabilities (n,) of held-out tokens. The prior has its
+    mode at one half, and counts as much as ten tokens.
     """
 
     def risk(weight):
-        prior = 5 * (np.log(weight) + np.log1p(-weight))
-        return -averaged(network, counted, weight).sum() - prior
+        log_prior = 5 * (np.log(weight) + np.log1p(-weight))
+        return -averaged(network, counted, weight).sum() - log_prior
 
     return float(minimize_scalar(risk, bounds=(0, 1), method="bounded").x)
 
 
-def _find(keys, wanted):
-    """Positions of wanted keys among sorted ones, -1 where they are missing."""
-    if not len(keys):
-        # No text is as long as these contexts.
-        return np.full(len(wanted), -1)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, place, -1)
+def _positions_of(keys, sorted_keys):
+    """Return positions (n,) of keys among sorted ones, -1 for those that are missing."""
+    if not len(sorted_keys):
+        # This happens if all texts are shorter than these contexts.
+        return np.full(len(keys), -1)
+    position = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return np.where(sorted_keys[position] == keys, position, -1)

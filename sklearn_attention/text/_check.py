@@ -11,9 +11,11 @@ from ._files import TextFiles
 
 
 def check_sequences(name, sequences, *, empty=False):
-    """Kind, "text" or "ids", and list of str or of int64 arrays, of sequences that were passed.
+    """Check sequences that a user passed as `name`.
 
-    Raises ValueError that names the first sequence which is neither, or of another kind.
+    Returns their kind, "text" or "ids", and a list of str or of int64 arrays. A ValueError
+    names the first sequence that is neither, or that is of another kind than the first one.
+    Empty sequences are refused unless `empty` is True.
     """
     if isinstance(sequences, TextFiles):
         return "text", sequences  # which are checked as they are read
@@ -23,10 +25,10 @@ def check_sequences(name, sequences, *, empty=False):
     for position, item in enumerate(items):
         where = functools.partial(_where, name, position, item)
         if isinstance(item, str) != (kind == "text") and not _missing(item):
-            other = "sequences of ids" if kind == "ids" else "texts"
+            first_kind = "sequences of ids" if kind == "ids" else "texts"
             raise ValueError(
-                f"{where()} is of another kind than those before it, which are {other}: pass "
-                "only texts, or only sequences of ids."
+                f"{where()} is of another kind than those before it, which are {first_kind}: "
+                "pass only texts, or only sequences of ids."
             )
         checked.append(str(item) if isinstance(item, str) else _ids(where, item))
         if not empty and not len(checked[-1]):
@@ -35,7 +37,7 @@ def check_sequences(name, sequences, *, empty=False):
 
 
 def _items(name, sequences):
-    """The sequences one by one."""
+    """Return the sequences as a list; raise ValueError unless `sequences` is like a list."""
     shown = f"{name}={reprlib.repr(sequences)}"
     if isinstance(sequences, str | bytes):
         raise ValueError(f"{shown} is a single text: pass a list of texts, such as [{name}].")
@@ -45,8 +47,8 @@ def _items(name, sequences):
     if no_list or not hasattr(sequences, "__len__"):
         raise _refusal(f"{shown} is not a list")
     n_axes = getattr(sequences, "ndim", 1)
-    whole = getattr(getattr(sequences, "dtype", None), "kind", "O") in "iu"
-    if n_axes not in (1, 2) or (n_axes == 2 and not whole):
+    has_integers = getattr(getattr(sequences, "dtype", None), "kind", "O") in "iu"
+    if n_axes not in (1, 2) or (n_axes == 2 and not has_integers):
         raise _refusal(
             f"{name} has shape {sequences.shape}, which is not an array of ids of shape (n, T)",
             ", for example one column of a table",
@@ -58,6 +60,7 @@ def _items(name, sequences):
 
 
 def _refusal(what, example=""):
+    """Return the error for sequences that are neither texts nor ids; `what` says why."""
     return ValueError(
         f"{what}: pass a list of texts, or a list of sequences of ids, which are integers from "
         f"0 on{example}."
@@ -65,12 +68,15 @@ def _refusal(what, example=""):
 
 
 def _where(name, position, item):
-    """Name of a sequence in messages; to show one takes longer than to check it."""
+    """Return the name of a sequence in messages.
+
+    It is written only for errors, since this takes longer than to check a sequence.
+    """
     return f"{name}[{position}]={reprlib.repr(item)}"
 
 
 def _ids(where, item):
-    """One sequence of ids as an array."""
+    """Return one sequence of ids as an array; ``where()`` is its name in messages."""
     if _missing(item):
         raise ValueError(f"{where()} is missing: leave it out, or fill it in.")
     if isinstance(item, bytes | Mapping | Set) or not hasattr(item, "__len__"):
@@ -79,10 +85,10 @@ def _ids(where, item):
         ids = np.asarray(item) if len(item) else np.empty(0, dtype=np.int64)
     except ValueError:
         ids = np.empty((0, 0))
-    whole = ids.dtype.kind in "iu"
-    if not whole and ids.ndim == 1 and any(map(_missing, ids.tolist())):
+    has_integers = ids.dtype.kind in "iu"
+    if not has_integers and ids.ndim == 1 and any(map(_missing, ids.tolist())):
         raise ValueError(f"{where()} has a missing value: leave it out, or fill it in.")
-    if not whole or ids.ndim != 1 or ids.max(initial=0) > np.iinfo(np.int64).max:
+    if not has_integers or ids.ndim != 1 or ids.max(initial=0) > np.iinfo(np.int64).max:
         raise _refusal(f"{where()} is not a sequence of integers")
     if ids.min(initial=0) < 0:
         raise ValueError(
@@ -93,7 +99,7 @@ def _ids(where, item):
 
 
 def _missing(value):
-    """True for None, NaN or NA."""
+    """Return whether a value is None, NaN or NA."""
     if value is None or type(value).__name__ == "NAType":
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))

@@ -4,56 +4,61 @@ import reprlib
 from dataclasses import dataclass
 from pathlib import Path
 
-# Characters that are read at once.
+# Number of characters that are read at once.
 _PIECE = 2**20
 
 
 @dataclass(frozen=True)
 class TextFiles:
-    """Files of one text each, in UTF-8, as the parameter `name`; an iterable of pieces."""
+    """Files of one text each, in UTF-8; an iterable of the pieces of all texts.
 
-    name: str
+    Pieces are cut where the tokenizer may read them one by one, without a change of the tokens.
+    """
+
+    name: str  # of the parameter, in messages
     paths: tuple
-    tokenizer: str  # pieces are as it may read them, one by one
+    tokenizer: str
 
     def __iter__(self):
         for pieces in self.texts():
             yield from pieces
 
     def texts(self):
-        """The pieces of each text: an iterable of iterables."""
+        """Return an iterable over texts, each an iterable over the pieces of the text."""
         return map(self._pieces, range(len(self.paths)), self.paths)
 
     def _pieces(self, position, path):
+        """Yield the pieces of the text in the file at a position of `paths`."""
         where = f"{self.name}[{position}]={path!r}"
         if not path.is_file():
             raise ValueError(f"{where} is not a file: pass the path of a text in UTF-8.")
         if not path.stat().st_size:
             raise ValueError(f"{where} is empty: leave it out, or pass a file with a text.")
-        # What the library makes of a text depends on all of it.
-        size, rest = -1 if self.tokenizer == "byte_pairs" else _PIECE, ""
+        # The byte pairs of a text depend on all of it, so that such a text is one piece.
+        size = -1 if self.tokenizer == "byte_pairs" else _PIECE
+        unfinished_word = ""
         try:
             with path.open(encoding="utf-8") as file:
                 while piece := file.read(size):
                     cut = len(piece)
                     if self.tokenizer in ("words", "lower_words"):
-                        # A word that goes on in the next piece is left to it.
+                        # The last word may go on, and so belongs to the next piece.
                         cut = max(map(piece.rfind, " \n\t")) + 1
                     if cut:
-                        yield rest + piece[:cut]
-                        rest = ""
-                    rest += piece[cut:]
+                        yield unfinished_word + piece[:cut]
+                        unfinished_word = ""
+                    unfinished_word += piece[cut:]
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{where} is not UTF-8 ({error.reason}): read it in its own encoding, write it "
                 "to another file with encoding='utf-8', and pass that file."
             ) from None
-        if rest:
-            yield rest
+        if unfinished_word:
+            yield unfinished_word
 
 
 def with_files(name, X, tokenizer):
-    """TextFiles of a path or of a list of paths; all else as it is."""
+    """Return TextFiles for a path or a list of paths; return any other X as it is."""
     if isinstance(X, str):
         raise ValueError(
             f"{name}={reprlib.repr(X)} is a single text: pass [{name}], or "

@@ -68,9 +68,9 @@ def learn_vocabulary(
     """
     check_choice("tokenizer", tokenizer, TOKENIZERS)
     if max_tokens is not None:
-        # Every byte is a token.
-        fewest = len(SPECIAL_TOKENS) + (256 if tokenizer == "byte_pairs" else 1)
-        max_tokens = check_positive("max_tokens", max_tokens, integer=True, minimum=fewest)
+        # Byte pairs include a token for every byte.
+        minimum = len(SPECIAL_TOKENS) + (256 if tokenizer == "byte_pairs" else 1)
+        max_tokens = check_positive("max_tokens", max_tokens, integer=True, minimum=minimum)
     if not isinstance(min_count, numbers.Real):
         raise ValueError(f"min_count={min_count!r} is not valid: pass an integer, 1 or more.")
     kind, sequences = check_sequences("sequences", sequences)
@@ -95,15 +95,16 @@ def learn_vocabulary(
 
 
 def _learn_byte_pairs(texts, n_tokens):
-    """At most `n_tokens` byte pairs of texts, with 256 bytes among them, in JSON."""
+    """Learn up to `n_tokens` byte pairs, the 256 bytes included, as the library's JSON."""
     n_bytes = sum(len(text_bytes(text)) for text in texts)
     library = tokenizers_library()
     byte_level = library.pre_tokenizers.ByteLevel
     model = library.Tokenizer(library.models.BPE())
     model.pre_tokenizer = byte_level(add_prefix_space=False)
     model.decoder = library.decoders.ByteLevel()
-    # The library has none of our special tokens: a text that contains their names must not be
-    # taken for them. It takes memory for all tokens at once; each but the bytes joins two.
+    # The library does not know our special tokens, since a text may contain their names. It
+    # reserves memory for all tokens at once: so `vocab_size` is at most the number that the
+    # texts can have, as each token but the bytes joins two others.
     trainer = library.trainers.BpeTrainer(
         vocab_size=min(n_tokens, 256 + n_bytes),
         initial_alphabet=sorted(byte_level.alphabet()),
@@ -115,16 +116,24 @@ def _learn_byte_pairs(texts, n_tokens):
 
 
 def choose_tokenizer(tokenizer, texts, words="words"):
-    """The tokenizer of texts, with a warning where words cannot be learned.
+    """Choose the tokenizer of texts, and warn if words cannot be learned.
 
-    "auto" is `words`, but characters there. `texts` has lists by the names of parameters.
+    Parameters
+    ----------
+    tokenizer : str
+        A name, or "auto": `words` if these can be learned, else "characters".
+    texts : dict of str to list of str
+        Texts by the names of parameters; empty if there are only ids.
+    words : {"words", "lower_words"}, default="words"
+        Kind of words.
     """
-    # They cannot where most of those in a list occur only once, as dates and numbers do, and
-    # sentences of Chinese: as many new ones are expected to be unknown (Good and Turing).
+    # Words cannot be learned if more than half of them occur only once, as dates and numbers
+    # do, and sentences of Chinese. Their share is the expected share of unknown words in new
+    # texts (Good and Turing).
     chosen = words if tokenizer == "auto" else tokenizer
     if not texts or chosen not in ("words", "lower_words"):
         return tokenizer
-    share, name = max((_share_seen_once(chosen, part), name) for name, part in texts.items())
+    share, name = max((_share_seen_once(chosen, X), name) for name, X in texts.items())
     if share <= 0.5:
         return chosen
     remedy = (
@@ -141,7 +150,7 @@ def choose_tokenizer(tokenizer, texts, words="words"):
 
 
 def _share_seen_once(tokenizer, texts):
-    """Share of words that occur only once, punctuation marks apart."""
+    """Return the share of words that occur only once; punctuation marks do not count."""
     pieces = chain.from_iterable(map(PIECES[tokenizer], texts))
     counts = Counter(piece for piece in pieces if any(map(str.isalnum, piece)))
     return sum(count == 1 for count in counts.values()) / max(1, counts.total())

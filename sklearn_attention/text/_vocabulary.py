@@ -14,12 +14,13 @@ from ._special import SPECIAL_TOKENS, UNKNOWN
 
 
 def _lower_words(text):
-    """Words in lower case, and punctuation marks one by one."""
+    """Split a text into words in lower case and single punctuation marks."""
     return _word_or_mark().findall(text.lower())
 
 
 @functools.cache
 def _word_or_mark():
+    """Return the pattern of a word or a punctuation mark."""
     # Vowels of Thai and Hindi, and accents that are characters of their own, belong to words.
     combining = (
         c for c in map(chr, range(0x300, 0x1F000)) if unicodedata.category(c)[0] == "M"
@@ -27,7 +28,8 @@ def _word_or_mark():
     return re.compile(rf"\w+(?:[{''.join(combining)}]+\w*)*|[^\w\s]")
 
 
-# How a sequence falls into pieces, and what stands between them when they are joined again.
+# For each tokenizer: a function that splits a sequence into pieces, and the separator that
+# joins them again.
 PIECES = {
     "characters": iter,
     "words": str.split,
@@ -38,7 +40,7 @@ BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
 
 
 def text_bytes(text):
-    """The bytes of a text; ValueError if it cannot be written in bytes."""
+    """Encode a text as UTF-8; raise ValueError if this is not possible."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -50,7 +52,7 @@ def text_bytes(text):
 
 
 def tokenizers_library():
-    """What learns and reads byte pairs."""
+    """Import the library that learns and encodes byte pairs."""
     try:
         import tokenizers
     except ImportError as error:
@@ -91,7 +93,7 @@ class Vocabulary:
         self._learned = learned
 
     def __len__(self):
-        """Number of tokens, special ones included."""
+        """Return the number of tokens, special ones included."""
         return len(self.tokens)
 
     @property
@@ -111,7 +113,7 @@ class Vocabulary:
         return [*SPECIAL_TOKENS, *map(str, self._learned)]
 
     def encode(self, sequence) -> np.ndarray:
-        """Ids of the tokens of one sequence, without START and END.
+        """Encode one sequence as the ids of its tokens, without START and END.
 
         Parameters
         ----------
@@ -128,12 +130,12 @@ class Vocabulary:
             return np.array(ids, dtype=np.int64) + len(SPECIAL_TOKENS)
         if self.kind == "ids":
             sequence = np.asarray(sequence, dtype=np.int64)
-        numbers = self._numbers
-        found = [numbers.get(piece, UNKNOWN) for piece in PIECES[self.tokenizer](sequence)]
-        return np.array(found, dtype=np.int64)
+        id_of_piece = self._id_of_piece
+        ids = [id_of_piece.get(piece, UNKNOWN) for piece in PIECES[self.tokenizer](sequence)]
+        return np.array(ids, dtype=np.int64)
 
     def encode_all(self, name, sequences, *, empty=False) -> list[Any]:
-        """Ids of the tokens of all sequences that a user passed.
+        """Encode all sequences that a user passed.
 
         Parameters
         ----------
@@ -159,7 +161,7 @@ class Vocabulary:
         return [self.encode(sequence) for sequence in sequences]
 
     def decode(self, ids) -> Any:
-        """The sequence that has these tokens.
+        """Return the sequence that has these tokens.
 
         Parameters
         ----------
@@ -193,7 +195,7 @@ class Vocabulary:
         return BETWEEN[self.tokenizer].join(tokens)
 
     def state(self) -> dict[str, Any]:
-        """Plain values from which :meth:`from_state` makes the same vocabulary.
+        """Return plain values from which :meth:`from_state` makes the same vocabulary.
 
         Returns
         -------
@@ -209,7 +211,7 @@ class Vocabulary:
 
     @classmethod
     def from_state(cls, state) -> Self:
-        """The vocabulary of a state.
+        """Build the vocabulary of a state.
 
         Parameters
         ----------
@@ -229,16 +231,19 @@ class Vocabulary:
         return Vocabulary.from_state, (self.state(),)
 
     @functools.cached_property
-    def _numbers(self):
+    def _id_of_piece(self):
+        """Dict of the pieces of sequences to ids."""
         return dict(zip(self._learned, range(len(SPECIAL_TOKENS), len(self)), strict=True))
 
     @functools.cached_property
     def _byte_pairs(self):
-        # Its ids start from 0.
+        """Tokenizer of the library, whose ids start from 0, without our special tokens."""
         return tokenizers_library().Tokenizer.from_str(self._learned)
 
     def _decode_byte_pairs(self, ids):
-        # Characters may be made of several tokens: all between two unknown ones go together.
+        """Decode ids of byte pairs, which may contain UNKNOWN."""
+        # A character may consist of several tokens, so that all tokens between two unknown ones
+        # are decoded together.
         runs = np.split(ids - len(SPECIAL_TOKENS), np.flatnonzero(ids == UNKNOWN))
         texts = [self._byte_pairs.decode(run[run >= 0].tolist()) for run in runs]
         return "\N{REPLACEMENT CHARACTER}".join(texts)

@@ -1,7 +1,11 @@
-"""Baselines of tables and texts, added to the outputs of a transformer."""
+"""Baselines of tables and texts, added to the outputs of a transformer.
+
+A baseline has a model of scikit-learn for each output. The results of all models stand side by
+side in an array of shape (n_rows, n_columns): a column for each number or quantile, or the
+logits of all classes of each output.
+"""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -21,28 +25,53 @@ class TableBaseline:
 
     @classmethod
     def fit(cls, rows, targets, weights, loss, held_out, reader, random_state):
-        """Fit to rows; return the baseline, and predictions of rows held out by the others."""
-        # Targets (n_rows, n_outputs) are numbers, or numbers of classes. Trees have no "huber":
-        # they learn by the squared error.
+        """Fit to all rows, and predict the held-out rows by a fit to the other ones.
+
+        Parameters
+        ----------
+        rows : TableRows
+            Training rows, those held out included.
+        targets : ndarray of shape (n_rows, n_outputs)
+            Numbers, or positions of classes among the sorted classes.
+        weights : ndarray of shape (n_rows,)
+            Weights of the rows.
+        loss : Loss
+            What the models minimise.
+        held_out : ndarray of int
+            Positions of the held-out rows.
+        reader : TableReader
+            Not used; baselines of texts need their reader.
+        random_state : RandomState
+            Draws the seed of the trees.
+
+        Returns
+        -------
+        baseline : TableBaseline
+            Fitted to all rows.
+        held_out_outputs : ndarray of shape (n_held_out, n_columns)
+            Predictions or logits for the held-out rows.
+        """
         cells = rows.cells()
-        kind = "squared_error" if loss.name == "huber" else loss.name
         options = {
             "unordered": range(rows.n_numeric, cells.shape[1]),
             "random_state": int(random_state.randint(2**31 - 1)),
         }
+        # Trees have no "huber": they learn by the squared error.
+        tree_loss = "squared_error" if loss.name == "huber" else loss.name
 
-        def fit(X, y, weights, quantile):
-            own = {"loss": kind, "quantile": quantile}
-            own = own if loss.n_classes is None else {"classifies": True}
-            return fit_trees(X, y, weights, **options, **own)
+        def fit_output(X, y, weights, quantile):
+            if loss.n_classes is not None:
+                return fit_trees(X, y, weights, **options, classifies=True)
+            return fit_trees(X, y, weights, **options, loss=tree_loss, quantile=quantile)
 
-        def fitted(own):
-            return cls(_models(fit, cells, targets, weights, own, loss), loss.n_classes)
+        def fit_to(selected):
+            models = _fit_outputs(fit_output, cells, targets, weights, selected, loss)
+            return cls(models, loss.n_classes)
 
-        return _whole_and_left_out(fitted, rows, held_out)
+        return _fit_with_held_out_outputs(fit_to, rows, held_out)
 
     def outputs(self, rows):
-        """Predictions, or logits of classes; (n_rows, n_outputs)."""
+        """Return predictions, or logits of classes; (n_rows, n_columns)."""
         return _outputs(self.models, rows.cells(), self.n_classes)
 
 
@@ -57,62 +86,72 @@ class TextBaseline:
 
     @classmethod
     def fit(cls, rows, targets, weights, loss, held_out, reader, random_state):
-        """As for :class:`TableBaseline`; nothing is drawn."""
+        """Fit as :meth:`TableBaseline.fit`, to SequenceRows of ids; nothing is random."""
         n_tokens = reader.token_arguments()["n_tokens"]
-        counts = _counts(rows, n_tokens)
+        counts = _token_counts(rows, n_tokens)
 
-        def fitted(own):
-            tf_idf = TfidfTransformer(sublinear_tf=True).fit(counts[own])
+        def fit_output(X, y, weights, quantile):
+            model = Ridge() if loss.n_classes is None else LogisticRegression(max_iter=1000)
+            return model.fit(X, y, weights)
+
+        def fit_to(selected):
+            tf_idf = TfidfTransformer(sublinear_tf=True).fit(counts[selected])
             features = tf_idf.transform(counts)
-            kind = partial(LogisticRegression, max_iter=1000)
-            kind = Ridge if loss.n_classes is None else kind
-            models = _models(
-                lambda *rows: kind().fit(*rows[:3]), features, targets, weights, own, loss
-            )
+            models = _fit_outputs(fit_output, features, targets, weights, selected, loss)
             return cls(tf_idf, models, n_tokens, loss.n_classes)
 
-        return _whole_and_left_out(fitted, rows, held_out)
+        return _fit_with_held_out_outputs(fit_to, rows, held_out)
 
     def outputs(self, rows):
-        """Predictions, or logits of classes; (n_rows, n_outputs)."""
-        features = self.tf_idf.transform(_counts(rows, self.n_tokens))
+        """Return predictions, or logits of classes; (n_rows, n_columns)."""
+        features = self.tf_idf.transform(_token_counts(rows, self.n_tokens))
         return _outputs(self.models, features, self.n_classes)
 
 
-def _models(fit, features, targets, weights, rows, loss):
-    """A model of some rows for each output; of a single class, the one that knows it."""
-    X, weights = features[rows], weights[rows]
+def _fit_outputs(fit_output, features, targets, weights, selected, loss):
+    """Fit a model to the selected rows for each output, and return the list of models.
+
+    ``fit_output(X, y, weights, quantile)`` fits one model. If the selected rows have only one
+    class, a DummyClassifier takes its place.
+    """
+    X, weights = features[selected], weights[selected]
     quantiles = loss.quantile or (None,) * targets.shape[1]
-    return [
-        DummyClassifier().fit(X, y)
-        if loss.n_classes is not None and (y == y[0]).all()
-        else fit(X, y, weights, quantile)
-        for y, quantile in zip(targets[rows].T, quantiles, strict=True)
-    ]
+    models = []
+    for y, quantile in zip(targets[selected].T, quantiles, strict=True):
+        if loss.n_classes is not None and (y == y[0]).all():
+            models.append(DummyClassifier().fit(X, y))
+        else:
+            models.append(fit_output(X, y, weights, quantile))
+    return models
 
 
 def _outputs(models, features, n_classes):
-    """Predictions of a model for each output, or its logits of all classes, side by side."""
-    # A class may be only among the rows held out.
-    absent = [None] * len(models) if n_classes is None else map(np.zeros, n_classes)
-    pairs = zip(models, absent, strict=True)
-    return np.column_stack([predict_scores(model, features, none) for model, none in pairs])
+    """Return predictions or logits (n_rows, n_columns) of the models of all outputs."""
+    columns = []
+    for j, model in enumerate(models):
+        # If only held-out rows have a class, the model has not seen it: its probability is 0.
+        unseen_proba = None if n_classes is None else np.zeros(n_classes[j])
+        columns.append(predict_scores(model, features, unseen_proba))
+    return np.column_stack(columns)
 
 
-def _whole_and_left_out(fitted, rows, held_out):
-    """A baseline fitted to all rows, and what one without those held out predicts for them."""
-    everything = np.arange(len(rows))
-    whole = fitted(everything)
+def _fit_with_held_out_outputs(fit_to, rows, held_out):
+    """Fit to all rows, and predict the held-out rows by a second fit without them.
+
+    ``fit_to(positions)`` returns the baseline that is fitted to the rows at these positions.
+    """
+    positions = np.arange(len(rows))
+    baseline = fit_to(positions)
     if len(held_out) == 0:
-        return whole, np.empty((0, 1))
-    rest = fitted(np.setdiff1d(everything, held_out))
-    return whole, rest.outputs(rows.take(held_out))
+        return baseline, np.empty((0, 1))
+    without_held_out = fit_to(np.setdiff1d(positions, held_out))
+    return baseline, without_held_out.outputs(rows.take(held_out))
 
 
-def _counts(rows, n_tokens):
-    """Counts of tokens in texts; sparse, (n_rows, n_tokens)."""
-    ends = np.append(0, np.cumsum(rows.lengths))
+def _token_counts(rows, n_tokens):
+    """Count how often each token occurs in each text; sparse, (n_rows, n_tokens)."""
+    row_ends = np.append(0, np.cumsum(rows.lengths))
     shape = len(rows), n_tokens
-    counts = csr_matrix((np.ones(ends[-1]), rows.steps, ends), shape=shape)
+    counts = csr_matrix((np.ones(row_ends[-1]), rows.steps, row_ends), shape=shape)
     counts.sum_duplicates()
     return counts

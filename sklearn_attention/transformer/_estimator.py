@@ -1,4 +1,8 @@
-"""Parameters, reading and views that the regressor and the classifier have in common."""
+"""Parameters, reading of rows, and views that the regressor and the classifier share.
+
+A *reader* turns tables, sequences or texts into rows that a network takes; the *task* holds the
+targets and their loss.
+"""
 
 from dataclasses import KW_ONLY
 
@@ -43,12 +47,11 @@ class TransformerEstimator(
 ):
     """Base class of estimators that encode rows by a transformer."""
 
-    _held = (
-        Classes, Columns, FittedEncoder, FittedNetwork, LeftOutRidge, Loss, Numbers,
-        RandomConvolutions, SeriesBaseline, SeriesReader, TableBaseline, TableReader,
-        TextBaseline, TextReader,
-    )  # fmt: skip
+    _held = (Classes, FittedEncoder, FittedNetwork, Loss, Numbers)
+    _held += (Columns, SeriesReader, TableReader, TextReader)
+    _held += (LeftOutRidge, RandomConvolutions, SeriesBaseline, TableBaseline, TextBaseline)
 
+    _builders = (("RandomConvolutions", RandomConvolutions.from_stored),)
     _views = ("tokens_", "classes_", "quantiles_", "baseline_weight_", "transformer_weight_")
     tokens_ = property(lambda self: self.encoder_.reader.form)
     network_ = property(lambda self: self.encoder_.network)
@@ -73,9 +76,9 @@ class TransformerEstimator(
         return tags
 
     def transform(self, X) -> np.ndarray:
-        """Vectors of rows, from which the transformer predicts linearly.
+        """Encode rows as vectors, from which the transformer predicts linearly.
 
-        A baseline has no part in them, since it predicts from the rows.
+        The vectors do not depend on the baseline, which predicts from the rows themselves.
 
         Parameters
         ----------
@@ -90,14 +93,15 @@ class TransformerEstimator(
         Warns
         -----
         UserWarning
-            If `transformer_weight_` is below .1, so that predictions hardly depend on them.
+            If `transformer_weight_` is below 0.1, so that predictions hardly depend on the
+            vectors.
         """
         rows, dtype = self._read(X)
         self._warn_of_little_weight("vectors")
         return self.encoder_.vectors(rows, self.device).astype(dtype)
 
     def attention_maps(self, X) -> np.ndarray:
-        """Weights of the transformer's attention as rows are encoded.
+        """Return the weights of the transformer's attention as rows are encoded.
 
         Parameters
         ----------
@@ -109,63 +113,83 @@ class TransformerEstimator(
         weights : ndarray of shape (n_queries, n_layers, n_heads, n_tokens, n_tokens)
             Weights of the tokens (last axis) in the average of each token; rows sum to 1. With
             ``pooling="cls"`` the token [CLS] comes first; then features in their order, or
-            steps. Sequences that are shorter than the longest have 0 behind their end.
+            steps. Sequences that are shorter than the longest have 0 after their end.
 
         Warns
         -----
         UserWarning
-            If `transformer_weight_` is below .1, so that predictions hardly depend on them.
+            If `transformer_weight_` is below 0.1, so that predictions hardly depend on the
+            weights.
         """
         rows, _ = self._read(X)
         self._warn_of_little_weight("maps")
         return self.encoder_.maps(rows, self.device)
 
-    def _fit_parts(self, settings, read_y, *parts, **checks):
-        """A reader, and of each part rows with weight, all targets and all weights."""
-        # Each part is of X, y and weights as users pass them; one or two are returned. Only
-        # here is the form of rows guessed: all others are read by the reader of that form.
-        named = zip(("y", "y_val"), (to_memory(*part) for part in parts), strict=True)
-        training, validation = ((X, read_y(y, name), own) for name, (X, y, own) in named)
-        X, *targets = training
+    def _read_data(self, settings, read_y, training, validation, **checks):
+        """Read training and validation data by one reader, which a first fit learns.
+
+        Parameters
+        ----------
+        settings : NetworkSettings
+            Its `start` is None unless the last fit is continued.
+        read_y : callable
+            ``read_y(y, name)`` reads targets as they were passed.
+        training, validation : tuple of (X, y, sample_weight)
+            Arguments of `fit`. X and y of the validation are None if no set was passed.
+        **checks : dict
+            Options of scikit-learn's check of targets.
+
+        Returns
+        -------
+        reader : TableReader, SeriesReader or TextReader
+        data : list of tuple of (rows, y, weights)
+            The training data, and the validation data if there are any. `rows` are those that
+            have weight; `y` and `weights` (n_samples,) have all.
+        """
+        X, y, sample_weight = to_memory(*training)
+        y = read_y(y, "y")
+        X_val, y_val, weight_val = to_memory(*validation)
+        y_val = read_y(y_val, "y_val")
         if settings.start is not None:
             reader = self.encoder_.reader
             self._refuse_other_reader(reader, settings.architecture)
-            found = self._read_examples(reader, *training, **checks)
+            training = self._read_examples(reader, X, y, sample_weight, **checks)
         else:
-            y, weights = self._check_targets(*targets, **checks)
+            y, weights = self._check_targets(y, sample_weight, **checks)
             for name in ("n_features_in_", "feature_names_in_"):
                 vars(self).pop(name, None)
+            # The form is guessed only here: other rows are read by the reader of this form.
             form = form_of(X) if self.tokens == "auto" else self.tokens
             kinds = {kind.form: kind for kind in (TableReader, SeriesReader, TextReader)}
             reader, rows = kinds[form].learn(X, weights > 0, self, settings.architecture)
-            found = rows, y, weights
-        X, y, weights = validation
-        if not has_validation_set(X, y):
-            if weights is not None:
+            training = rows, y, weights
+        if not has_validation_set(X_val, y_val):
+            if weight_val is not None:
                 raise ValueError("sample_weight_val was passed without X_val: pass both.")
-            return reader, [found]
+            return reader, [training]
         try:
-            judged = self._read_examples(reader, X, y, weights, **checks)
+            validation = self._read_examples(reader, X_val, y_val, weight_val, **checks)
         except (TypeError, ValueError) as error:
             raise ValueError(f"X_val and y_val do not fit: {error}") from error
-        before, after = found[1].shape, judged[1].shape
-        if before[1:] != after[1:]:
+        shape, shape_val = training[1].shape, validation[1].shape
+        if shape[1:] != shape_val[1:]:
             raise ValueError(
-                f"y_val has shape {after}, but y {before}: pass the same number of outputs in "
-                "both."
+                f"y_val has shape {shape_val}, but y {shape}: pass the same number of outputs "
+                "in both."
             )
-        return reader, [found, judged]
+        return reader, [training, validation]
 
     def _refuse_other_reader(self, reader, architecture):
-        """Raise ValueError where the reader of the last fit is not what parameters ask for."""
-        given = {"tokens": (self.tokens, reader.form)}
+        """Raise ValueError if parameters ask for another reader than that of the last fit."""
+        # For each parameter: its value now, and the value that the reader was learned with.
+        values = {"tokens": (self.tokens, reader.form)}
         if reader.form != "features":
-            # With learned positions None stands for the longest that was learned.
+            # With learned positions, None stands for the longest sequence of the last fit.
             any_length = self.max_length is None and architecture.positions == "learned"
-            given["max_length"] = "auto" if any_length else self.max_length, reader.max_length
+            values["max_length"] = "auto" if any_length else self.max_length, reader.max_length
         if reader.form == "text" and reader.vocabulary["tokenizer"] != "ids":
-            given["tokenizer"] = self.tokenizer, reader.vocabulary["tokenizer"]
-        for name, (now, before) in given.items():
+            values["tokenizer"] = self.tokenizer, reader.vocabulary["tokenizer"]
+        for name, (now, before) in values.items():
             if now not in ("auto", before):
                 raise ValueError(
                     f"{name}={now!r} does not fit warm_start=True, which reads rows as in the "
@@ -173,7 +197,7 @@ class TransformerEstimator(
                 )
 
     def _check_targets(self, y, sample_weight, **checks):
-        """Targets and weights of rows, checked; all weights are 1 where there are none."""
+        """Check targets and weights; return both, with weights of 1 if none were passed."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -183,19 +207,19 @@ class TransformerEstimator(
         return y, np.ones(len(y)) if weights is None else weights / weight_unit(weights)
 
     def _read_examples(self, reader, X, y, sample_weight, **checks):
-        """Rows that have weight, all targets and all weights."""
+        """Return the rows with weight, by a fitted reader, and all targets and weights."""
         rows, _ = reader.read(X, self)
         y, weights = self._check_targets(y, sample_weight, **checks)
         check_consistent_length(range(len(rows)), y)
         return rows.take(np.flatnonzero(weights)), y, weights
 
     def _read(self, X):
-        """Rows of the form and with the columns of those in `fit`, and their precision."""
+        """Read rows in the form of those in `fit`; return them and their dtype."""
         check_is_fitted(self)
         return self.encoder_.reader.read(*to_memory(X), self)
 
     def _read_rows(self, X):
-        """Read a table as numbers and codes of levels."""
+        """Read a table as numbers and codes of levels, for `explain_features`."""
         form = self.encoder_.reader.form
         if form != "features":
             raise ValueError(
@@ -205,6 +229,7 @@ class TransformerEstimator(
         return self.encoder_.reader.read_cells(X, self)
 
     def _training_rows(self):
+        """Return what `explain_features` compares with: rows, no weights, and categories."""
         reader = self.encoder_.reader
         if reader.sample is None:
             raise ValueError("background=None, but files of 0.2.0 hold no rows: pass a table.")
@@ -215,26 +240,36 @@ class TransformerEstimator(
         return self._predict(self.encoder_.reader.rows_of(cells), cells.dtype)
 
     def _learn(self, settings, reader, task, examples, task_data, strata=None):
-        """Learn from a first part of Examples, validate with the second, or with rows held out.
+        """Fit the encoder, and store it.
 
-        `strata` (n_rows,) are classes, held out in proportion.
+        Parameters
+        ----------
+        settings : NetworkSettings
+        reader : TableReader, SeriesReader or TextReader
+        task : Numbers or Classes
+        examples : list of Examples
+            Those to learn from, and maybe those to validate with; else some are held out.
+        task_data : dict
+            Data that callbacks receive.
+        strata : ndarray of shape (n_rows,), default=None
+            Classes, of which rows are held out in proportion.
         """
-        data = Data.of(settings, *examples, strata=strata)
+        data = Data.split(settings, *examples, strata=strata)
         report = Report(self, **task_data)
-        report.begin(settings.n_epochs(len(data.learned)))
+        report.begin(settings.n_epochs(len(data.trained)))
         self.encoder_ = fit_encoder(
             data, reader, task, settings, self.pooling, self.baseline, report
         )
         report.end()
 
-    def _warn_of_little_weight(self, found):
-        """Warn where a transformer whose vectors or maps are returned has little weight."""
-        most = np.max(self.transformer_weight_)
-        if most < 0.1:
+    def _warn_of_little_weight(self, results):
+        """Warn if predictions hardly depend on `results`, "vectors" or "maps"."""
+        max_weight = np.max(self.transformer_weight_)
+        if max_weight < 0.1:
             warn_user(
-                f"transformer_weight_ is {most:.2g}: predictions come almost entirely from the "
-                f"baseline, so that {found} of the transformer say little about them. Pass "
-                "baseline=False to predict without the baseline.",
+                f"transformer_weight_ is {max_weight:.2g}: predictions come almost entirely "
+                f"from the baseline, so that {results} of the transformer say little "
+                "about them. Pass baseline=False to predict without the baseline.",
             )
 
     @property
@@ -243,7 +278,7 @@ class TransformerEstimator(
         return shape["d_model"] + (shape["d_position"] or 0)
 
     def _check_parameters(self):
-        """Settings of the network; ValueError unless all parameters are valid."""
+        """Return settings of the network; raise ValueError unless all parameters are valid."""
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, ("auto", *TOKENIZERS))
         check_choice("pooling", self.pooling, ("auto", "cls", "last", "mean"))

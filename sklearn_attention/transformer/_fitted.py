@@ -1,4 +1,9 @@
-"""What an encoder has learned: a reader, a network and a baseline, and how it is fitted."""
+"""What an encoder has learned: a reader, a network and a baseline, and how it is fitted.
+
+*Outputs* (n_rows, n_columns) of the network and of the baseline are numbers in units of the
+targets' standard deviation, quantiles, or logits of classes, side by side. Predictions come
+from the sum of both, each multiplied by a weight, which is chosen by held-out rows.
+"""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -7,6 +12,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.utils import check_random_state
 
+from .._labels import split_outputs
 from ..training._fit_network import FittedNetwork, fit_network
 from ._baselines import TableBaseline, TextBaseline
 from ._forms import Examples
@@ -21,7 +27,10 @@ _BASELINES = {"features": TableBaseline, "steps": SeriesBaseline, "text": TextBa
 
 @dataclass(frozen=True, eq=False)
 class FittedEncoder:
-    """A reader of rows, a network and a baseline, and how their outputs become predictions."""
+    """A reader of rows, a network and a baseline, and how their outputs become predictions.
+
+    Both weights are a number, or an array (n_targets,) of the outputs with a loss of their own.
+    """
 
     reader: TableReader | SeriesReader | TextReader
     task: Numbers | Classes
@@ -31,60 +40,115 @@ class FittedEncoder:
     transformer_weight: float | np.ndarray = 1.0
 
     def outputs(self, rows, device):
-        """The sum of both for rows, in units of the targets, or as logits; (n, n_columns)."""
-        # Weights are of outputs, each of which has as many columns as classes.
-        sizes, found = self.task.loss.n_classes or 1, 0.0
-        ours, theirs = (
-            np.repeat(weight, sizes) if np.ndim(weight) else weight
-            for weight in (self.transformer_weight, self.baseline_weight)
-        )
-        if np.any(ours):
-            found = ours * self._encode(rows, device)[0].astype(np.float64)
+        """Add the weighted outputs (n, n_columns) of the network and of the baseline."""
+        transformer_weight = self._weight_of_columns(self.transformer_weight)
+        outputs = 0.0
+        if np.any(transformer_weight):
+            network_outputs, _ = self._encode(rows, device)
+            outputs = transformer_weight * network_outputs.astype(np.float64)
         if self.baseline is not None:
-            found = found + theirs * self.baseline.outputs(rows)
-        return found
+            baseline_weight = self._weight_of_columns(self.baseline_weight)
+            outputs = outputs + baseline_weight * self.baseline.outputs(rows)
+        return outputs
+
+    def _weight_of_columns(self, weight):
+        """Repeat the weight of each target for all of its columns, one for each class."""
+        return np.repeat(weight, self.task.loss.n_classes or 1) if np.ndim(weight) else weight
 
     def vectors(self, rows, device):
-        """Tokens after the last layer, pooled, (n, width)."""
+        """Return the pooled tokens after the last layer, (n, width)."""
         return self._encode(rows, device)[1]
 
     def maps(self, rows, device):
-        """Weights of the attention, (n, n_layers, n_heads, T, T)."""
+        """Return the weights of the attention, (n, n_layers, n_heads, T, T)."""
         from ._network import attention_maps
 
         return attention_maps(self.network.module(device), self.reader.tokens_of(rows))
 
     def _encode(self, rows, device):
-        """Outputs of the network for rows, and their vectors."""
+        """Return the outputs (n, n_columns) of the network for rows, and vectors (n, width)."""
         from ._network import outputs_of  # torch takes a second to load
 
         return outputs_of(self.network.module(device), self.reader.tokens_of(rows))
 
 
 class Data(NamedTuple):
-    """Examples of which some are held out, or a validation set beside them."""
+    """Training examples with the positions of those held out, or a separate validation set."""
 
-    whole: Examples
-    learned: np.ndarray
-    held_out: np.ndarray
+    examples: Examples
+    trained: np.ndarray  # positions of the examples that the network is trained on
+    held_out: np.ndarray  # positions of the other ones; none if there is a validation set
     validation: Examples | None
 
     @classmethod
-    def of(cls, settings, whole, validation=None, *, strata=None):
-        """Hold some out at random unless there are others; `strata` in proportion."""
-        whole, n = whole.of_mean_weight_1(), len(whole.targets)
-        if validation is not None:
-            return cls(whole, np.arange(n), np.arange(0), validation.of_mean_weight_1())
-        return cls(whole, *settings.split(n, strata), None)
+    def split(cls, settings, examples, validation=None, *, strata=None):
+        """Hold out examples at random, unless a validation set is passed.
 
-    @property
-    def judged(self):
-        """Examples that decide on the best epoch, and on the weights."""
-        return self.whole.take(self.held_out) if self.validation is None else self.validation
+        `strata` (n_rows,) are classes, of which examples are held out in proportion.
+        """
+        examples, n = examples.of_mean_weight_1(), len(examples.targets)
+        if validation is not None:
+            return cls(examples, np.arange(n), np.arange(0), validation.of_mean_weight_1())
+        trained, held_out = settings.split(n, strata)
+        return cls(examples, trained, held_out, None)
+
+    def validation_examples(self):
+        """Return the examples that decide on the best epoch, and on the weights."""
+        return self.examples.take(self.held_out) if self.validation is None else self.validation
 
 
 def fit_encoder(data, reader, task, settings, pooling, baseline, report):
-    """A FittedEncoder that has learned from Data, by the parameters of an estimator."""
+    """Train a network and fit a baseline, and return them as a FittedEncoder.
+
+    Parameters
+    ----------
+    data : Data
+        Training and validation examples.
+    reader : TableReader, SeriesReader or TextReader
+        The reader of the rows in `data`.
+    task : Numbers or Classes
+        The targets, and their loss.
+    settings : NetworkSettings
+        Parameters of the network and of its training.
+    pooling, baseline : str or bool
+        Parameters of the estimator.
+    report : Report
+        It receives the progress, for callbacks.
+    """
+    loss, validation = task.loss, data.validation_examples()
+    n_outputs, n_validation = data.examples.targets.shape[1], len(validation.targets)
+    with_baseline = _has_baseline(baseline, reader.form, n_validation, loss)
+    shape = _shape(reader, settings, pooling, sum(loss.n_classes or (n_outputs,)))
+    fitted = FittedEncoder(reader, task)
+    fitted, network_outputs = _fit_network(fitted, data, validation, shape, settings, report)
+    if not with_baseline:
+        return fitted
+    simpler, baseline_outputs = _BASELINES[reader.form].fit(
+        *data.examples, loss, data.held_out, reader, check_random_state(settings.random_state)
+    )
+    fitted = replace(fitted, baseline=simpler, baseline_weight=1.0, transformer_weight=0.0)
+    if n_validation < 2:
+        return fitted
+    if data.validation is not None:
+        baseline_outputs = simpler.outputs(validation.rows)
+    baseline_weight, transformer_weight = weights_of_outputs(
+        loss, validation.targets, validation.weights, baseline_outputs, network_outputs
+    )
+    if n_outputs == 1:
+        baseline_weight, transformer_weight = map(
+            float, (*baseline_weight, *transformer_weight)
+        )
+    return replace(
+        fitted, baseline_weight=baseline_weight, transformer_weight=transformer_weight
+    )
+
+
+def _fit_network(fitted, data, validation, shape, settings, report):
+    """Train the network of a FittedEncoder, and add it.
+
+    Also returns the network's outputs (n_validation, n_columns) for the validation examples, or
+    None if there are none.
+    """
     from ._network import (
         HeldOutLoss,
         OutputShares,
@@ -94,91 +158,109 @@ def fit_encoder(data, reader, task, settings, pooling, baseline, report):
         row_losses,
     )
 
-    loss, whole, judged = task.loss, data.whole, data.judged
-    n_outputs, n_judged = whole.targets.shape[1], len(judged.targets)
-    with_baseline = _has_baseline(baseline, reader.form, n_judged, loss)
-    learned, seen = (
-        part._replace(rows=reader.tokens_of(part.rows))
-        for part in (whole.take(data.learned), judged)
-    )
-    how = row_losses(loss), OutputShares(n_outputs)
-    judge = HeldOutLoss(*seen, *how) if n_judged else None
-    fitted = FittedEncoder(reader, task)
+    reader, loss = fitted.reader, fitted.task.loss
+    training = data.examples.take(data.trained).with_tokens_of(reader)
+    tokenized_validation = validation.with_tokens_of(reader)
+    losses_of, shares = row_losses(loss), OutputShares(training.targets.shape[1])
+    held_out_loss = None
+    if len(validation.targets):
+        held_out_loss = HeldOutLoss(*tokenized_validation, losses_of, shares)
     network = fit_network(
         RowEncoder,
-        _shape(reader, settings, pooling, sum(loss.n_classes or (n_outputs,))),
-        settings, loss_of(*learned, *how), len(learned.targets), validate=judge,
-        lengths=padded_lengths(learned.rows), data=[loss, *learned.arrays(), *seen.arrays()],
-        n_tokens=int(np.ceil(learned.rows.lengths.mean())), report=report,
+        shape,
+        settings,
+        loss_of(*training, losses_of, shares),
+        len(training.targets),
+        validate=held_out_loss,
+        lengths=padded_lengths(training.rows),
+        data=[loss, *training.arrays(), *tokenized_validation.arrays()],
+        n_tokens=int(np.ceil(training.rows.lengths.mean())),
+        report=report,
         attributes=lambda network: {"encoder_": replace(fitted, network=network)},
-    )  # fmt: skip
-    fitted = replace(fitted, network=network)
-    if not with_baseline:
-        return fitted
-    simple, outputs = _BASELINES[reader.form].fit(
-        *whole, loss, data.held_out, reader, check_random_state(settings.random_state)
     )
-    weights = 1.0, 0.0
-    if n_judged > 1:
-        if data.validation is not None:
-            outputs = simple.outputs(judged.rows)
-        network = judge.outputs.numpy().astype(np.float64)
-        weights = weights_of_outputs(loss, *judged[1:], outputs, network)
-        weights = weights if n_outputs > 1 else map(float, weights[:, 0])
-    ours, theirs = weights
-    return replace(fitted, baseline=simple, baseline_weight=ours, transformer_weight=theirs)
+    outputs = None
+    if held_out_loss is not None:
+        outputs = held_out_loss.outputs.numpy().astype(np.float64)
+    return replace(fitted, network=network), outputs
 
 
-def _has_baseline(wanted, form, n_judged, loss):
-    """True if there is a baseline: "auto" has none that cannot be compared for tables."""
-    table = form == "features"
-    learns = table or loss.name != "quantile"
-    if wanted is True and not learns:
+def _has_baseline(baseline, form, n_validation, loss):
+    """Return whether the parameter `baseline` asks for one, which "auto" decides.
+
+    "auto" has no baseline for tables if no held-out rows compare it with the network.
+    """
+    is_table = form == "features"
+    is_possible = is_table or loss.name != "quantile"
+    if baseline is True and not is_possible:
         raise ValueError(
             f"baseline=True is not possible with loss='quantile' of {form}, for which there is "
             "no baseline: pass 'auto' or False, or another loss."
         )
-    if wanted == "auto":
-        wanted = learns and (not table or n_judged > 1)
-    return wanted and (loss.n_classes is None or max(loss.n_classes) > 1)
+    if baseline == "auto":
+        baseline = is_possible and (not is_table or n_validation > 1)
+    return baseline and (loss.n_classes is None or max(loss.n_classes) > 1)
 
 
 def _shape(reader, settings, pooling, n_columns):
-    """Arguments of the network."""
-    table = reader.form == "features"
+    """Return the arguments of RowEncoder, which are stored with its weights."""
+    is_table = reader.form == "features"
     if pooling == "auto":
-        pooling = "cls" if table else "mean"
+        pooling = "cls" if is_table else "mean"
     return {
         "form": reader.form,
         "tokens": reader.token_arguments(),
         "n_outputs": n_columns,
         "pooling": pooling,
         "max_length": reader.max_length,
-        **settings.shape(ordered=not table),
+        **settings.shape(ordered=not is_table),
     }
 
 
 def weights_of_outputs(loss, targets, weights, baseline, network):
-    """Weights of a baseline and of a transformer for each output, (2, n_outputs).
+    """Choose the weights of a baseline and of a transformer for each target.
 
-    `baseline` and `network` are what both predict for rows held out, logits side by side.
+    Parameters
+    ----------
+    loss : Loss
+    targets : ndarray of shape (n_rows, n_targets)
+        Targets of held-out rows.
+    weights : ndarray of shape (n_rows,)
+        Weights of these rows.
+    baseline, network : ndarray of shape (n_rows, n_columns)
+        Outputs for these rows.
+
+    Returns
+    -------
+    weights : ndarray of shape (2, n_targets)
+        Those of the baseline, and below them those of the transformer.
     """
-    n_classes = loss.n_classes or (None,) * targets.shape[1]
-    borders = np.cumsum([n or 1 for n in n_classes])[:-1]
-    parts = [np.split(part, borders, axis=1) for part in (baseline, network)]
-    found = []
-    for j, both in enumerate(zip(*parts, strict=True)):
-        of_rows = loss.of_output(j).of_rows(targets[:, [j]], weights, both[0])
-        found.append(choose_weights(*both, of_rows, average=loss.name == "quantile"))
-    return np.array(found).T
+    n_columns = loss.n_classes or (1,) * targets.shape[1]
+    pairs = zip(
+        split_outputs(baseline, n_columns), split_outputs(network, n_columns), strict=True
+    )
+    chosen = []
+    for j, (of_baseline, of_network) in enumerate(pairs):
+        losses = loss.of_output(j).of_rows(targets[:, [j]], weights, of_baseline)
+        average = loss.name == "quantile"
+        chosen.append(choose_weights(of_baseline, of_network, losses, average=average))
+    return np.array(chosen).T
 
 
 def choose_weights(baseline, network, loss, *, average=False):
-    """Weights (2,) of the outputs of a baseline and of a transformer."""
-    # For outputs (n_rows, n_outputs) of both on rows held out. They minimise sum_i l_i(w_1 f_i
-    # + w_2 g_i) + 3/2 (w_1 - 0.7)^2 + 3/2 (w_2 - 0.3)^2 over w >= 0, with a normal prior of the
-    # weight of 3 rows. With `average` they sum to 1: a smaller sum would move quantiles to the
-    # mean. `loss` is from Loss.of_rows.
+    """Choose the weights (2,) of a baseline f and of a transformer g, by held-out rows.
+
+    They minimise sum_i l_i(w_1 f_i + w_2 g_i) + 3/2 (w_1 - 0.7)^2 + 3/2 (w_2 - 0.3)^2 over
+    w >= 0: the sum of the losses, plus a normal prior that counts as much as three rows.
+
+    Parameters
+    ----------
+    baseline, network : ndarray of shape (n_rows, n_columns)
+        Outputs f and g of one target.
+    loss : callable
+        The result of :meth:`Loss.of_rows`.
+    average : bool, default=False
+        Whether the weights sum to 1. A smaller sum would move quantiles towards the mean.
+    """
     prior, precision = np.array([0.7, 0.3]), 3.0
 
     def risk(weights):
@@ -188,9 +270,10 @@ def choose_weights(baseline, network, loss, *, average=False):
         return losses.sum() + precision * away @ away / 2, gradient + precision * away
 
     if average:
-        shares = minimize_scalar(
-            lambda share: risk(np.array([1 - share, share]))[0],
-            bounds=(0, 1), method="bounded",
-        )  # fmt: skip
-        return np.array([1 - shares.x, shares.x])
+
+        def risk_of_average(share):
+            return risk(np.array([1 - share, share]))[0]
+
+        share = minimize_scalar(risk_of_average, bounds=(0, 1), method="bounded").x
+        return np.array([1 - share, share])
     return minimize(risk, prior, jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2).x

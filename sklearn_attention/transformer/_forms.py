@@ -1,4 +1,9 @@
-"""Forms of rows, a table, sequences or texts: guessed of X, and as a network takes them."""
+"""Forms of rows: "features" of a table, "steps" of sequences of numbers, or tokens of "text".
+
+The form is guessed from X. A reader of this form turns X into TableRows or SequenceRows, from
+which a network takes batches: TableRows have one token per feature, SequenceRows one per step
+or token of a text. `lengths` are the numbers of tokens of the rows.
+"""
 
 from typing import NamedTuple
 
@@ -16,9 +21,9 @@ _REMEDY = (
 
 def form_of(X):
     """Guess the tokens of X: "features", "steps" or "text"; ValueError if X is ambiguous."""
-    # "text" for strings, and for lists of integers of different lengths; "steps" for three
-    # dimensions, lists of tables, and lists of other numbers of different lengths; else
-    # "features", for what is or should be a table.
+    # The form is "text" for strings, and for lists of integers of different lengths; it is
+    # "steps" for three dimensions, lists of tables, and lists of other numbers of different
+    # lengths; else it is "features", for what is or should be a table.
     X = X if hasattr(X, "columns") else to_pandas(X)
     n_axes = getattr(X, "ndim", None)
     if n_axes is not None and n_axes > 3:
@@ -34,14 +39,14 @@ def form_of(X):
     items = list(X)
     if not items:
         raise ValueError(f"X has no rows: {_REMEDY}.")
-    # Texts that are missing have their own error.
+    # One string is enough: the reader of texts has an error of its own for missing texts.
     if any(isinstance(item, str) for item in items):
         return "text"
     if not all(_is_sequence(item) for item in items):
         return "features"
     if any(_has_channels(item) for item in items):
         return "steps"
-    # np.asarray of nothing is of floats.
+    # Empty items are left out, since np.asarray makes floats of them.
     kinds = {np.asarray(item).dtype.kind for item in items if len(item)}
     if len({len(item) for item in items}) == 1 and n_axes is None:
         if kinds and kinds <= {"i", "u"}:
@@ -59,32 +64,36 @@ def _is_sequence(item):
 
 
 def _has_channels(item):
-    """True for a sequence with several numbers per step: array, frame, or nested lists."""
+    """Return whether an array, a frame or nested lists have several numbers per step."""
     if isinstance(item, list | tuple):
         return any(map(_is_sequence, item))
     return item.ndim > 1
 
 
 def texts_of(X):
-    """Texts to be read: the column of a frame that has no other, else X itself."""
+    """Return the texts to read: the cells of a frame of one column, or else X itself."""
     frame = narwhals_frame(X) if hasattr(X, "columns") else None
     return X if frame is None or len(frame.columns) != 1 else _cells(frame)
 
 
 def _text_column(X):
-    """The only column of a frame, if it is of texts of several words; else None."""
+    """Return the only column of a frame as a list of texts; None if it is a category."""
     frame = narwhals_frame(X)
     if frame is None or len(frame.columns) != 1:
         return None
     cells = _cells(frame)
     texts = [cell for cell in cells if isinstance(cell, str)]
-    several = len(texts) == len(cells) and any(map(_has_words, texts))
-    # Texts of which more than half differ are no levels.
-    return texts if several and len(set(texts)) > 0.5 * len(texts) else None
+    if len(texts) < len(cells) or not any(map(_has_words, texts)):
+        return None
+    # Levels of a category repeat: texts are those of which more than half differ.
+    return texts if len(set(texts)) > 0.5 * len(texts) else None
 
 
 def _has_words(text):
-    """True for a text with a space, or letters of Thai and later scripts, which need none."""
+    """Return whether a text has a space, or letters of a script that needs no spaces.
+
+    These are the scripts from Thai on, in the order of Unicode.
+    """
     return any(c == " " or (c >= "\u0e00" and c.isalpha()) for c in text)
 
 
@@ -93,33 +102,40 @@ def _cells(frame):
 
 
 class Examples(NamedTuple):
-    """Rows with targets (n_rows, n_outputs), numbers or numbers of classes, and weights."""
+    """Rows with targets (n_rows, n_targets), numbers or positions of classes, and weights."""
 
-    rows: object
+    rows: object  # TableRows or SequenceRows
     targets: np.ndarray
     weights: np.ndarray
 
-    def take(self, chosen):
-        """The same of only some rows; `chosen` is an ndarray of int."""
-        return Examples(self.rows.take(chosen), self.targets[chosen], self.weights[chosen])
+    def take(self, positions):
+        """Return the examples at `positions`, an ndarray of int."""
+        targets, weights = self.targets[positions], self.weights[positions]
+        return Examples(self.rows.take(positions), targets, weights)
+
+    def with_tokens_of(self, reader):
+        """Return the examples with the rows that the network takes of a reader."""
+        return self._replace(rows=reader.tokens_of(self.rows))
 
     def of_mean_weight_1(self):
-        """The same with weights that leave losses as large as without any."""
+        """Return the examples with weights of mean 1, so that learning rates fit."""
         return self._replace(weights=(self.weights / self.weights.mean()).astype(np.float32))
 
     def arrays(self):
-        """All arrays, which identify a data set."""
+        """Return all arrays, by which a checkpoint recognises its data."""
         return *self.rows.arrays(), self.targets, self.weights
 
 
 class TableRows:
-    """Rows that all have the same tokens, one for every feature."""
+    """Rows that all have the same tokens, one for every feature.
 
-    # Numbers (n_rows, n_numeric) are kept as passed, NaN where missing, and in units of their
-    # spread, with places among their quantiles; codes of categories are -1 where missing.
+    Arguments are arrays: the `numbers` (n_rows, n_numeric) as they were passed, NaN where
+    missing; the same numbers `standardised`; their `positions` among the quantiles; and `codes`
+    (n_rows, n_categorical) of levels, -1 where missing.
+    """
 
-    def __init__(self, numbers, standardised, places, codes):
-        self._numbers, self._columns = numbers, (standardised, places, codes)
+    def __init__(self, numbers, standardised, positions, codes):
+        self._numbers, self._inputs = numbers, (standardised, positions, codes)
         self.n_numeric = numbers.shape[1]
         self.lengths = np.full(len(codes), self.n_numeric + codes.shape[1])
 
@@ -127,25 +143,28 @@ class TableRows:
         return len(self.lengths)
 
     def take(self, rows):
-        """The same of only some rows; `rows` is an ndarray of int."""
-        return TableRows(*(part[rows] for part in (self._numbers, *self._columns)))
+        """Return the TableRows at the positions `rows`, an ndarray of int."""
+        return TableRows(self._numbers[rows], *(array[rows] for array in self._inputs))
 
     def cells(self):
-        """Numbers, and behind them codes, with NaN for what is missing."""
-        codes = self._columns[-1]
+        """Return numbers, and to their right codes, with NaN for missing cells."""
+        codes = self._inputs[-1]
         return np.column_stack([self._numbers, np.where(codes < 0, np.nan, codes)])
 
     def arrays(self):
-        """All inputs of a network, which identify a data set."""
-        return self._columns
+        """Return the inputs of a network for all rows, by which checkpoints recognise data."""
+        return self._inputs
 
     def batch(self, rows):
-        """Inputs of the network for some rows, (B, ...), and None: nothing is padding."""
-        return tuple(part[rows] for part in self._columns), None
+        """Return the inputs of the network for rows, and None, since nothing is padding."""
+        return tuple(array[rows] for array in self._inputs), None
 
 
 class SequenceRows:
-    """Rows that are sequences of one step at least, end to end in one array (n_steps, ...)."""
+    """Rows that are sequences of at least one step, end to end in one array (n_steps, ...).
+
+    A step is a vector of numbers or the id of a token. `lengths` (n_rows,) counts steps.
+    """
 
     def __init__(self, steps, lengths):
         self.steps, self.lengths = steps, lengths
@@ -155,35 +174,43 @@ class SequenceRows:
         return len(self.lengths)
 
     def take(self, rows):
-        """The same of only some rows; `rows` is an ndarray of int."""
-        (steps,), real = self.batch(rows)
-        steps = steps.reshape(-1, *steps.shape[2:]) if real is None else steps[real]
+        """Return the SequenceRows at the positions `rows`, an ndarray of int."""
+        (steps,), is_token = self.batch(rows)
+        steps = steps.reshape(-1, *steps.shape[2:]) if is_token is None else steps[is_token]
         return SequenceRows(steps, self.lengths[rows])
 
     def cut(self, length):
-        """The same without what follows the first so many steps of each."""
-        places = np.arange(len(self.steps)) - np.repeat(self.starts, self.lengths)
-        return SequenceRows(self.steps[places < length], np.minimum(self.lengths, length))
+        """Return the first `length` steps of each sequence."""
+        offsets = np.arange(len(self.steps)) - np.repeat(self.starts, self.lengths)
+        return SequenceRows(self.steps[offsets < length], np.minimum(self.lengths, length))
 
     def arrays(self):
-        """All arrays, which identify a data set."""
+        """Return all arrays, by which a checkpoint recognises its data."""
         return self.steps, self.lengths
 
     def batch(self, rows):
-        """Inputs of the network for some rows, ((B, T, ...),), and which are real, (B, T).
+        """Return the input of the network for rows, and where it is no padding.
 
-        Padded to the longest of the batch; None where there is no padding.
+        Returns
+        -------
+        inputs : tuple of one ndarray of shape (B, T, ...)
+            Steps, padded to the longest sequence of the batch.
+        is_token : ndarray of bool of shape (B, T), or None
+            False for padding; None if nothing is padding.
         """
         lengths = self.lengths[rows]
-        places = np.arange(lengths.max(initial=0))
-        real = places < lengths[:, None]  # (B, T)
-        # Padding repeats the first step of its row, which no result depends on.
-        steps = self.steps[self.starts[rows][:, None] + np.where(real, places, 0)]
-        return (steps,), None if real.all() else real
+        offsets = np.arange(lengths.max(initial=0))
+        is_token = offsets < lengths[:, None]  # (B, T)
+        # Padding may have any value, and repeats the first step of its row.
+        steps = self.steps[self.starts[rows][:, None] + np.where(is_token, offsets, 0)]
+        return (steps,), None if is_token.all() else is_token
 
 
 def learn_length(lengths, max_length, architecture):
-    """Most tokens of a sequence; of training sequences the longest with learned positions."""
+    """Return the largest number of tokens of a sequence that are read, None for all.
+
+    `lengths` are those of training sequences. Learned positions exist only up to the longest.
+    """
     if max_length is not None:
         return max_length
     longest, typical = int(lengths.max()), int(np.median(lengths))
@@ -201,7 +228,7 @@ def learn_length(lengths, max_length, architecture):
 
 
 def cut(rows, max_length, estimator):
-    """SequenceRows of at most that length, with a warning where that changes any."""
+    """Cut SequenceRows to `max_length`, None for any length, and warn if this changes any."""
     n_longer = int((rows.lengths > (max_length or np.inf)).sum())
     if not n_longer:
         return rows

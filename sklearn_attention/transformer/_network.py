@@ -1,4 +1,10 @@
-"""The network of an encoder: tokens, vectors and outputs of rows, its loss, rows held out."""
+"""The network of an encoder: its tokens, its loss, and its outputs for batches of rows.
+
+Batches have B rows of T tokens each. A mask `is_token` (B, T) is True for tokens and False for
+padding; it is None if no row is padded. *Outputs* (B, n_columns) are standardised numbers,
+quantiles or logits of classes, side by side. The *constant* of a target is the prediction of
+outputs 0, from which the network starts: the mean of numbers, or equal probabilities.
+"""
 
 import numpy as np
 import torch
@@ -12,7 +18,8 @@ from ..text._special import UNKNOWN
 from ..training._batches import blocks_by_length
 from ..training._network import threads_of_pass
 
-# Tokens, and pairs of them, that are computed at once where nothing is learned.
+# Largest number of tokens, and of pairs of tokens that attend to each other, in a block of rows
+# that are predicted at once.
 _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
 
 
@@ -20,35 +27,39 @@ class NumericTokens(nn.Module):
     """A token for every numeric feature of a row, piecewise linear in the number."""
 
     # t_j = b_j + z_j v_j + sum_k min(max(u_j - k, 0), 1) w_jk with the standardised number z_j
-    # and its place u_j among the quantiles: linear between two quantiles and continuous
-    # (Gorishniy et al. 2022). The sum starts at 0. The token of a missing number is b_j + m_j,
-    # with a learned m_j that starts at 0 too.
+    # and its position u_j among the quantiles: the token is continuous, and linear between two
+    # quantiles (Gorishniy et al. 2022). All w_jk are 0 at first. The token of a missing number
+    # is b_j + m_j, with a learned m_j that is 0 at first too.
 
     def __init__(self, n_features, n_pieces, d_model):
         super().__init__()
-        spread = d_model**-0.5
-        self.bias = nn.Parameter(torch.empty(n_features, d_model).uniform_(-spread, spread))
-        self.slope = nn.Parameter(torch.empty(n_features, d_model).uniform_(-spread, spread))
+        bound = d_model**-0.5
+        self.bias = nn.Parameter(torch.empty(n_features, d_model).uniform_(-bound, bound))
+        self.slope = nn.Parameter(torch.empty(n_features, d_model).uniform_(-bound, bound))
         self.pieces = nn.Parameter(torch.zeros(n_features, n_pieces, d_model))
         self.missing = nn.Parameter(torch.zeros(n_features, d_model))
         self.register_buffer("starts", torch.arange(n_pieces), persistent=False)
 
-    def forward(self, standardised, places):
-        """Tokens (B, n_features, d_model); both inputs are NaN where missing."""
-        missing = standardised.isnan()[..., None]  # (B, n_features, 1)
-        # Zeros in their place: the gradient of what is not chosen must not be NaN.
-        z, u = standardised.nan_to_num(0.0), places.nan_to_num(0.0)
+    def forward(self, standardised, positions):
+        """Return tokens (B, n_features, d_model) of numbers.
+
+        `standardised` z and `positions` u among quantiles are (B, n_features), NaN if missing.
+        """
+        is_missing = standardised.isnan()[..., None]  # (B, n_features, 1)
+        # NaN is replaced by 0, since `torch.where` would pass it on to the gradient.
+        z, u = standardised.nan_to_num(0.0), positions.nan_to_num(0.0)
         ramps = (u[..., None] - self.starts).clamp(0, 1)  # (B, n_features, n_pieces)
-        bent = torch.einsum("bjk,jkd->bjd", ramps, self.pieces)
-        known = z[..., None] * self.slope + bent  # (B, n_features, d_model)
-        return self.bias + torch.where(missing, self.missing, known)
+        piecewise = torch.einsum("bjk,jkd->bjd", ramps, self.pieces)
+        observed = z[..., None] * self.slope + piecewise  # (B, n_features, d_model)
+        return self.bias + torch.where(is_missing, self.missing, observed)
 
 
 class FeatureTokens(nn.Module):
     """A token for every feature of a table, in the order of the features."""
 
-    # Numbers have NumericTokens, each level of a category a learned vector. Levels that are
-    # missing, or unknown in training, have one vector per category, which starts at 0.
+    # Numbers have NumericTokens, and each level of a category has a learned vector. Missing
+    # levels and those that did not occur in training share one vector per category, which is 0
+    # at first. `n_levels` has the number of levels of each feature, None for numbers.
 
     def __init__(self, d_model, *, n_levels, n_pieces):
         super().__init__()
@@ -58,7 +69,8 @@ class FeatureTokens(nn.Module):
         self.levels = None
         if categorical:
             sizes = torch.tensor([n_levels[j] + 1 for j in categorical])
-            # Where the vectors of each category begin, with that of what is unknown.
+            # The vectors of a category are rows of the table from its start on. The first one
+            # is for unknown levels.
             starts = sizes.cumsum(0) - sizes
             self.levels = nn.Embedding(int(sizes.sum()), d_model)
             nn.init.uniform_(self.levels.weight, -(d_model**-0.5), d_model**-0.5)
@@ -68,14 +80,18 @@ class FeatureTokens(nn.Module):
         order = torch.tensor(numeric + categorical).argsort()
         self.register_buffer("order", order, persistent=False)
 
-    def forward(self, standardised, places, codes):
-        """Tokens (B, n_features, d_model); codes (B, n_categorical), -1 if unknown."""
-        parts = []
+    def forward(self, standardised, positions, codes):
+        """Return tokens (B, n_features, d_model) of numbers and levels.
+
+        Arguments are those of :class:`NumericTokens`, and `codes` (B, n_categorical) of levels,
+        -1 if unknown.
+        """
+        tokens = []
         if self.numeric is not None:
-            parts.append(self.numeric(standardised, places))
+            tokens.append(self.numeric(standardised, positions))
         if self.levels is not None:
-            parts.append(self.levels(codes + 1 + self.starts))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)[:, self.order]
+            tokens.append(self.levels(codes + 1 + self.starts))
+        return tokens[0] if len(tokens) == 1 else torch.cat(tokens, dim=1)[:, self.order]
 
 
 class StepTokens(nn.Module):
@@ -91,10 +107,12 @@ class StepTokens(nn.Module):
         nn.init.zeros_(self.missing.weight)
 
     def forward(self, steps):
-        """Tokens (B, T, d_model) of sequences (B, T, n_channels), NaN if missing."""
-        missing = steps.isnan()
+        """Return tokens (B, T, d_model) of sequences (B, T, n_channels), NaN if missing."""
+        is_missing = steps.isnan()
         tokens = self.linear(steps.nan_to_num(0.0))
-        return tokens + self.missing(missing.to(tokens.dtype)) if missing.any() else tokens
+        if not is_missing.any():
+            return tokens
+        return tokens + self.missing(is_missing.to(tokens.dtype))
 
 
 class TextTokens(nn.Module):
@@ -111,16 +129,17 @@ class TextTokens(nn.Module):
             self.table.weight[UNKNOWN] = 0.0
 
     def forward(self, ids):
-        """Tokens (B, T, d_model) of ids (B, T)."""
+        """Return tokens (B, T, d_model) of ids (B, T)."""
         return self.table(ids) * self.table.embedding_dim**0.5
 
 
 class RowEncoder(nn.Module):
     """A transformer encoder, whose tokens are pooled to one vector for each row."""
 
-    # `tokens` are arguments of the tokens of a form, `shape` those of TokenEncoder. The vector
-    # of a row is the mean of its tokens, the last one, or that of a further, learned token
-    # before the first ("cls").
+    # `form` is "features", "steps" or "text", `tokens` has the arguments of its class of
+    # tokens, and `shape` those of TokenEncoder. The vector of a row is, by `pooling`, the
+    # "mean" of its tokens, the "last" one, or that of a learned token [CLS] before the first
+    # one ("cls").
 
     def __init__(self, form, tokens, n_outputs, *, d_model, pooling, max_length, **shape):
         super().__init__()
@@ -131,76 +150,96 @@ class RowEncoder(nn.Module):
         if pooling == "cls" and max_length is not None:
             max_length += 1
         self.encoder = TokenEncoder(d_model, max_length=max_length, **shape)
-        # At first all rows have the mean of the targets, or equal classes.
+        # At first all outputs are 0: the mean of the targets, or equal probabilities of
+        # classes.
         self.head = nn.Linear(self.encoder.width, n_outputs)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, *inputs, real=None, need_weights=False):
-        """Outputs (B, n_outputs), vectors (B, width), and maps of each layer or None.
+    def forward(self, *inputs, is_token=None, need_weights=False):
+        """Encode rows, and predict their outputs.
 
-        Tokens that are not `real` (B, T) are padding. Maps are (B, n_heads, T, T), [CLS] first.
+        Parameters
+        ----------
+        *inputs : Tensor
+            Inputs of the tokens, such as ids (B, T) of texts.
+        is_token : Tensor of bool of shape (B, T), default=None
+            False for padding; None if nothing is padding.
+        need_weights : bool, default=False
+            Whether to return the weights of the attention.
+
+        Returns
+        -------
+        outputs : Tensor of shape (B, n_outputs)
+        vectors : Tensor of shape (B, width)
+            Pooled tokens after the last layer.
+        weights : list of Tensor of shape (B, n_heads, T, T), or None
+            Attention weights of each layer. A token [CLS] comes first.
         """
         tokens = self.tokens(*inputs)  # (B, T, d_model)
         if self.cls is not None:
             tokens = torch.cat([self.cls.weight.expand(len(tokens), 1, -1), tokens], dim=1)
-            if real is not None:
-                real = torch.cat([torch.ones_like(real[:, :1]), real], dim=1)
-        tokens, weights = self.encoder(tokens, padding=real, need_weights=need_weights)
-        pooled = self._pool(tokens, real)  # (B, width)
+            if is_token is not None:
+                is_token = torch.cat([torch.ones_like(is_token[:, :1]), is_token], dim=1)
+        tokens, weights = self.encoder(tokens, padding=is_token, need_weights=need_weights)
+        pooled = self._pool(tokens, is_token)  # (B, width)
         return self.head(pooled), pooled, weights
 
-    def _pool(self, tokens, real):
+    def _pool(self, tokens, is_token):
+        """Pool the tokens (B, T, width) of each row to one vector (B, width)."""
         if self.pooling == "cls":
             return tokens[:, 0]
         if self.pooling == "last":
-            if real is None:
+            if is_token is None:
                 return tokens[:, -1]
             rows = torch.arange(len(tokens), device=tokens.device)
-            return tokens[rows, real.sum(dim=1) - 1]
-        if real is None:
+            return tokens[rows, is_token.sum(dim=1) - 1]
+        if is_token is None:
             return tokens.mean(dim=1)
-        kept = tokens.masked_fill(~real[..., None], 0.0)
-        return kept.sum(dim=1) / real.sum(dim=1, keepdim=True)
+        without_padding = tokens.masked_fill(~is_token[..., None], 0.0)
+        return without_padding.sum(dim=1) / is_token.sum(dim=1, keepdim=True)
 
 
-def pinball(missed, quantiles):
-    """Losses of quantiles (..., n_quantiles) by how far targets are above them."""
-    tau = missed.new_tensor(quantiles)
-    return torch.maximum(tau * missed, (tau - 1) * missed)
+def pinball(residuals, quantiles):
+    """Compute the pinball losses (..., n_quantiles) of the residuals target - quantile."""
+    tau = residuals.new_tensor(quantiles)
+    return torch.maximum(tau * residuals, (tau - 1) * residuals)
 
 
 def row_losses(loss):
-    """Function of outputs (B, n_columns) and targets (B, n_outputs): losses (B, n_outputs)."""
-    # "huber" is squared below a standard deviation, and absolute beyond. Losses of a quantile
-    # are twice the pinball loss: of the median, the absolute error. Outputs of classes are
-    # logits side by side.
+    """Return a function of outputs (B, n_columns) and targets (B, n_outputs) of rows.
 
-    def of_rows(outputs, targets):
+    The function returns a loss for each row and target, (B, n_outputs).
+    """
+    # "huber" is squared below a standard deviation, and absolute beyond. The loss of a quantile
+    # is twice the pinball loss, which is the absolute error for the median.
+
+    def losses_of(outputs, targets):
         if loss.quantile is not None:
             return 2 * pinball(targets - outputs, loss.quantile)
-        errors = {"squared_error": mse_loss, "huber": huber_loss}.get(loss.name, cross_entropy)
         if loss.n_classes is None:
-            return errors(outputs, targets, reduction="none")
-        pairs = zip(outputs.split(loss.n_classes, dim=1), targets.unbind(dim=1), strict=True)
-        return torch.stack([errors(*pair, reduction="none") for pair in pairs], dim=1)
+            numeric_loss = {"squared_error": mse_loss, "huber": huber_loss}[loss.name]
+            return numeric_loss(outputs, targets, reduction="none")
+        logits_of_outputs = outputs.split(loss.n_classes, dim=1)
+        pairs = zip(logits_of_outputs, targets.unbind(dim=1), strict=True)
+        losses = [cross_entropy(logits, y, reduction="none") for logits, y in pairs]
+        return torch.stack(losses, dim=1)
 
-    return of_rows
+    return losses_of
 
 
 def loss_of(rows, targets, weights, losses_of, shares):
-    """The loss of a network on batches of some rows, for the training loop.
+    """Return the loss ``batch_loss(network, positions)`` of rows, for the training loop.
 
-    `losses_of` is of :func:`row_losses`, `shares` OutputShares.
+    `losses_of` is the result of :func:`row_losses`, and `shares` an OutputShares.
     """
 
-    def batch_loss(network, batch):
-        chosen, device = batch.cpu().numpy(), batch.device
-        inputs, real = _inputs(rows, chosen, device)
-        losses = losses_of(
-            network(*inputs, real=real)[0], torch.from_numpy(targets[chosen]).to(device)
-        )
-        return shares.mean(losses, torch.from_numpy(weights[chosen]).to(device))
+    def batch_loss(network, positions):
+        batch, device = positions.cpu().numpy(), positions.device
+        inputs, is_token = _batch_tensors(rows, batch, device)
+        outputs = network(*inputs, is_token=is_token)[0]
+        losses = losses_of(outputs, torch.from_numpy(targets[batch]).to(device))
+        return shares.mean(losses, torch.from_numpy(weights[batch]).to(device))
 
     return batch_loss
 
@@ -208,80 +247,90 @@ def loss_of(rows, targets, weights, losses_of, shares):
 class OutputShares:
     """Shares of outputs in the loss, smaller for those that are worse than a constant."""
 
-    # s_k is in proportion to min(1, 1 - 10 (h_k / c_k - 1)) with the loss h_k of an output on
-    # rows held out and c_k that of the constant from which the network starts; 0.02 at least,
-    # and divided by their mean. An output of noise is memorised: it has the largest gradients,
-    # and would cost the others accuracy.
+    # The share s_k is proportional to min(1, 1 - 10 (h_k / c_k - 1)), where h_k is the loss of
+    # output k on held-out rows, and c_k the loss of its constant. Shares are at least 0.02, and
+    # are divided by their mean. If an output is noise, the network memorises it: its gradients
+    # are the largest, and would cost the other outputs accuracy.
 
     def __init__(self, n_outputs):
         self.shares = torch.ones(n_outputs)
 
     def mean(self, losses, weights):
-        """The mean loss of a batch of losses of shape (n_rows, n_outputs)."""
+        """Average losses (B, n_outputs) over outputs by their shares, and over rows."""
         return ((losses * self.shares.to(losses.device)).mean(dim=1) * weights).mean()
 
     def update(self, held_out, constant):
-        """New shares after an epoch, by losses of shape (n_outputs,) on rows held out."""
+        """Set the shares after an epoch.
+
+        `held_out` and `constant` (n_outputs,) are the mean losses on held-out rows, of the
+        network and of the constants.
+        """
         excess = held_out / constant.clamp(min=1e-12) - 1
         shares = (1 - excess / 0.1).clamp(0.02, 1)
         self.shares = (shares / shares.mean()).float()
 
 
 def overall(losses, constant):
-    """One number for the losses of several outputs, (n_rows, n_outputs) in sums over rows."""
-    # The sum of a single output; of several the geometric mean of the ratios to the loss of the
-    # constant. Ratios above 1 count as 1: such an output gets little weight.
+    """Summarise losses (n_rows, n_outputs) in one number, by which epochs are compared.
+
+    It is the sum for a single output, and for several ones the geometric mean of the ratios of
+    their losses to `constant` (n_rows, n_outputs), the losses of the constants.
+    """
     if losses.shape[1] == 1:
         return losses.sum()
-    left = losses.sum(dim=0) / constant.sum(dim=0).clamp(min=1e-12)
-    # So much is left of every loss that none counts for all.
-    return (left.clamp(max=1) + 0.01).log().mean().exp()
+    ratios = losses.sum(dim=0) / constant.sum(dim=0).clamp(min=1e-12)
+    # Ratios above 1 count as 1, since such an output gets a small share. The addition of 0.01
+    # keeps an output that is almost exact from dominating the mean.
+    return (ratios.clamp(max=1) + 0.01).log().mean().exp()
 
 
 class HeldOutLoss:
-    """Rows held out: their loss, which chooses the best epoch, and their unbiased outputs."""
+    """The loss of held-out rows, which chooses the best epoch, and their unbiased outputs."""
 
-    # Outputs of the chosen network for these rows are biased by the choice. So the rows are
-    # divided into five parts, and the outputs (n_rows, n_columns) of each are those of the
-    # epoch that is best for the four others. Arguments are those of `loss_of`.
+    # The outputs of the chosen network for held-out rows are biased, since these rows chose it.
+    # So the rows are divided into five folds, and the outputs (n_rows, n_columns) of each fold
+    # are those of the epoch that is best for the other four. Arguments are those of `loss_of`.
 
     def __init__(self, rows, targets, weights, losses_of, shares):
         self._rows, self._targets = rows, torch.from_numpy(targets)
         self._losses_of, self._shares = losses_of, shares
         self._weights = torch.from_numpy(weights).double()
-        self._parts = torch.arange(len(rows)) % 5
-        self.outputs, self._least = None, torch.full((5,), torch.inf).double()
+        self._folds = torch.arange(len(rows)) % 5
+        self.outputs, self._min_losses = None, torch.full((5,), torch.inf).double()
 
     def __call__(self, network):
-        """The loss of a network, once after each epoch, by :func:`overall`."""
+        """Return the loss of a network by :func:`overall`; call this once after each epoch."""
         outputs = torch.from_numpy(outputs_of(network, self._rows)[0])
-        losses, constant = (
-            self._weights[:, None] * self._losses_of(found, self._targets).double()
-            for found in (outputs, torch.zeros_like(outputs))
-        )
+        losses = self._weighted_losses(outputs)
+        constant = self._weighted_losses(torch.zeros_like(outputs))
         self.outputs = outputs.clone() if self.outputs is None else self.outputs
-        for number, least in enumerate(self._least.tolist()):
-            own = self._parts == number
-            of_others = overall(losses[~own], constant[~own])
-            if of_others < least:
-                self._least[number], self.outputs[own] = of_others, outputs[own]
+        for fold, min_loss in enumerate(self._min_losses.tolist()):
+            in_fold = self._folds == fold
+            loss_outside = overall(losses[~in_fold], constant[~in_fold])
+            if loss_outside < min_loss:
+                self._min_losses[fold] = loss_outside
+                self.outputs[in_fold] = outputs[in_fold]
         total = self._weights.sum()
         self._shares.update(losses.sum(dim=0) / total, constant.sum(dim=0) / total)
         return float(overall(losses, constant) / (total if losses.shape[1] == 1 else 1.0))
 
+    def _weighted_losses(self, outputs):
+        """Return the weighted losses (n_rows, n_outputs) of outputs for the held-out rows."""
+        return self._weights[:, None] * self._losses_of(outputs, self._targets).double()
+
     def state_dict(self):
-        """State for a checkpoint."""
+        """Return the state that a checkpoint stores."""
         shares = self._shares.shares
-        return {"outputs": self.outputs, "least": self._least, "shares": shares}
+        return {"outputs": self.outputs, "least": self._min_losses, "shares": shares}
 
     def load_state_dict(self, state):
-        """Go on from there."""
-        self.outputs, self._least = state["outputs"], state["least"]
+        """Restore the state of a checkpoint."""
+        self.outputs, self._min_losses = state["outputs"], state["least"]
         self._shares.shares = state["shares"]
 
 
 def padded_lengths(rows):
-    """Lengths by which rows are put into batches; None where nothing is padded."""
+    """Return the lengths (n_rows,) that batches group rows by; None if all are equal."""
     if (rows.lengths == rows.lengths[0]).all():
         return None
     return torch.from_numpy(rows.lengths)
@@ -289,52 +338,55 @@ def padded_lengths(rows):
 
 @torch.no_grad()
 def outputs_of(network, rows):
-    """Outputs (n_rows, n_outputs) of a network, and vectors (n_rows, d_model)."""
+    """Return outputs (n_rows, n_outputs) of a network, and pooled vectors (n_rows, width)."""
     device = next(network.parameters()).device
-    found = []
+    outputs, pooled = [], []
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
     with threads_of_pass(network, max(rows.lengths[block].sum() for block in blocks)):
         for block in blocks:
-            inputs, real = _inputs(rows, block, device)
-            found.append(network(*inputs, real=real)[:2])
-    order = np.concatenate(blocks)
-    outputs, pooled = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
-    back = np.argsort(order)
-    return outputs[back], pooled[back]
+            inputs, is_token = _batch_tensors(rows, block, device)
+            block_outputs, block_vectors, _ = network(*inputs, is_token=is_token)
+            outputs.append(block_outputs)
+            pooled.append(block_vectors)
+    # Blocks have rows in the order of their lengths: this puts them back into their own order.
+    original_order = np.argsort(np.concatenate(blocks))
+    outputs, pooled = torch.cat(outputs).cpu().numpy(), torch.cat(pooled).cpu().numpy()
+    return outputs[original_order], pooled[original_order]
 
 
 @torch.no_grad()
 def attention_maps(network, rows):
-    """Weights of the attention of a network, (n_rows, n_layers, n_heads, T, T).
+    """Return attention weights (n_rows, n_layers, n_heads, T, T), T being the largest length.
 
-    0 where a row has ended.
+    Weights of padding, in rows that are shorter, are 0.
     """
     device = next(network.parameters()).device
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
     longest = int(rows.lengths.max())
-    found = []
+    maps_of_blocks = []
     for block in blocks:
-        inputs, real = _inputs(rows, block, device)
-        maps = torch.stack(network(*inputs, real=real, need_weights=True)[2], dim=1)
+        inputs, is_token = _batch_tensors(rows, block, device)
+        layers = network(*inputs, is_token=is_token, need_weights=True)[2]
+        maps = torch.stack(layers, dim=1)  # (B, n_layers, n_heads, T, T)
         shape = len(rows), *maps.shape[1:3], longest, longest
         check_memory(
             "all attention maps together", shape, "pass some rows at a time", itemsize=4
         )
-        if real is not None:
-            # A [CLS] before the first token is real.
-            real = pad(real, (maps.shape[-1] - real.shape[1], 0), value=True)
-            maps = maps * real[:, None, None, :, None]
-        found.append(maps.cpu().numpy())  # (B, n_layers, n_heads, T, T)
-    longest = max(maps.shape[-1] for maps in found)
-    shape = len(rows), *found[0].shape[1:3], longest, longest
-    weights = np.zeros(shape, dtype=found[0].dtype)
-    for block, maps in zip(blocks, found, strict=True):
+        if is_token is not None:
+            # The mask lacks a token [CLS], which comes first.
+            is_token = pad(is_token, (maps.shape[-1] - is_token.shape[1], 0), value=True)
+            maps = maps * is_token[:, None, None, :, None]
+        maps_of_blocks.append(maps.cpu().numpy())
+    longest = max(maps.shape[-1] for maps in maps_of_blocks)
+    shape = len(rows), *maps_of_blocks[0].shape[1:3], longest, longest
+    weights = np.zeros(shape, dtype=maps_of_blocks[0].dtype)
+    for block, maps in zip(blocks, maps_of_blocks, strict=True):
         weights[block, :, :, : maps.shape[-1], : maps.shape[-1]] = maps
     return weights
 
 
-def _inputs(rows, chosen, device):
-    """A batch of rows as tensors on a device."""
-    inputs, real = rows.batch(chosen)
-    tensors = tuple(torch.from_numpy(part).to(device) for part in inputs)
-    return tensors, None if real is None else torch.from_numpy(real).to(device)
+def _batch_tensors(rows, positions, device):
+    """Return the inputs of a batch of rows, a tuple of tensors, and the mask `is_token`."""
+    inputs, is_token = rows.batch(positions)
+    tensors = tuple(torch.from_numpy(array).to(device) for array in inputs)
+    return tensors, None if is_token is None else torch.from_numpy(is_token).to(device)

@@ -246,15 +246,17 @@ n_steps, n_channels), list of arrays, or list of texts
         """
         settings = self._check_parameters()
         quantiles = check_quantiles(self.loss, self.quantile)
-        reader, parts = self._fit_parts(
-            settings, check_numeric_target, (X, y, sample_weight),
-            (X_val, y_val, sample_weight_val), multi_output=True, y_numeric=True,
-        )  # fmt: skip
-        _, y, weights = parts[0]
+        training = X, y, sample_weight
+        validation = X_val, y_val, sample_weight_val
+        checks = {"multi_output": True, "y_numeric": True}
+        reader, data = self._read_data(
+            settings, check_numeric_target, training, validation, **checks
+        )
+        _, y, weights = data[0]
         if settings.start is None:
             task = Numbers.learn(self.loss, quantiles, y, weights)
         else:
-            task = self.encoder_.task.by(self.loss, quantiles)
+            task = self.encoder_.task.with_loss(self.loss, quantiles)
             before, now = np.shape(task.center), y.shape[1:]
             if before != now:
                 raise ValueError(
@@ -262,7 +264,7 @@ n_steps, n_channels), list of arrays, or list of texts
                     "fit: pass targets of that shape, or warm_start=False."
                 )
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        examples = [task.examples(*part) for part in parts]
+        examples = [task.examples(rows, y, weights) for rows, y, weights in data]
         self._learn(settings, reader, task, examples, task_data)
         return self
 
@@ -283,15 +285,15 @@ n_steps, n_channels), list of arrays, or list of texts
         return self._predict(*self._read(X))
 
     def predict_quantiles(self, X, quantiles=None) -> np.ndarray:
-        """Quantiles of the conditional distribution of the targets.
+        """Predict quantiles of the conditional distribution of the targets.
 
         Parameters
         ----------
         X : table, sequences or texts
             Rows, of the form of those in `fit`.
         quantiles : array-like of shape (n_quantiles,), default=None
-            Probabilities, of those in `quantiles_`; None stands for all of them. Others have to
-            be learned: each is an output of the network, and has trees of its own.
+            Probabilities from `quantiles_`; None stands for all of them. Other ones have to be
+            learned: each is an output of the network, and has trees of its own.
 
         Returns
         -------
@@ -305,23 +307,27 @@ n_steps, n_channels), list of arrays, or list of texts
             If one is no probability, or was not learned.
         """
         check_is_fitted(self)
-        known = asked = self.quantiles_
+        learned = requested = self.quantiles_
         if quantiles is not None:
-            asked = check_probabilities("quantiles", quantiles)
-        same = np.abs(asked[:, None] - known) < SAME
-        if not (len(known) and same.any(axis=1).all()):
+            requested = check_probabilities("quantiles", quantiles)
+        is_same = np.abs(requested[:, None] - learned) < SAME  # (n_requested, n_learned)
+        if not (len(learned) and is_same.any(axis=1).all()):
             raise ValueError(
-                f"quantiles={quantiles!r} were not all learned, only {known.tolist()} were: "
-                f"fit with loss='quantile' and quantile={np.union1d(asked, 0.5).tolist()}."
+                f"quantiles={quantiles!r} were not all learned, only {learned.tolist()} were: "
+                f"fit with loss='quantile' and quantile={np.union1d(requested, 0.5).tolist()}."
             )
-        return self._predictions(*self._read(X))[:, same.argmax(axis=1)]
+        return self._predictions(*self._read(X))[:, is_same.argmax(axis=1)]
 
     def _predict(self, rows, precision):
+        """Predict means for rows of the reader, or medians if quantiles are learned."""
         predictions = self._predictions(rows, precision)
         median = 0 if predictions.shape[1] == 1 else self.quantiles_.tolist().index(0.5)
         return predictions[:, median]
 
     def _predictions(self, rows, precision):
-        """Predictions (n_queries, n_quantiles), or with n_outputs; quantiles are sorted."""
+        """Predict sorted quantiles (n_queries, n_quantiles) for rows of the reader.
+
+        A mean counts as one quantile. Several targets are a third axis.
+        """
         outputs = self.encoder_.outputs(rows, self.device)
         return self.encoder_.task.predictions(outputs, precision)

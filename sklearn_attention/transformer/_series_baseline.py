@@ -1,4 +1,10 @@
-"""The baseline of series: ridge regression on random convolutions."""
+"""The baseline of series: ridge regression on random convolutions, as MiniRocket.
+
+A *kernel* has nine weights, 2 at three of the nine positions and -1 at the other six; there are
+84 of them. At a *dilation* d, a kernel's positions are d steps apart. A *feature* of a series
+is the share of the time in which its convolution exceeds a *bias*, which is a quantile of the
+same convolution of a training series (Dempster, Schmidt and Webb 2021).
+"""
 
 import functools
 from dataclasses import dataclass
@@ -10,128 +16,167 @@ from scipy.special import log_softmax
 
 from .._labels import split_outputs
 
-# Kernels have weight 2 at three of nine places, -1 at the others. Those of even number come
-# first: they are computed at other times than the rest.
 _WIDTH, _N_KERNELS, _N_FEATURES = 9, 84, 10_000
-_PLACES = [places for first in (0, 1) for places in [*combinations(range(_WIDTH), 3)][first::2]]
+# The three positions of each kernel that have weight 2. Kernels of even number come first,
+# since `margin` is applied to one half of the kernels at a time.
+_ALL_TRIPLES = list(combinations(range(_WIDTH), 3))
+_HIGH_POSITIONS = _ALL_TRIPLES[0::2] + _ALL_TRIPLES[1::2]
+# Most numbers (steps times series times kernels) that are convolved at once.
+_BLOCK_SIZE = 2**21
 
 
 @dataclass(frozen=True, eq=False)
 class RandomConvolutions:
     """About 10 000 features of a series, as in MiniRocket (Dempster, Schmidt and Webb 2021)."""
 
-    # A feature is the share of the time in which a convolution of the series, by one of 84
-    # fixed kernels of 9 weights at increasing dilations, exceeds a quantile of the same
-    # convolution of a training series. With several channels each kernel adds up a random few.
+    # A dict for each dilation, the smallest first: `dilation`; `margin`, the number of steps at
+    # each end that one half of the kernels ignores; `used` (84, n_channels), True for the
+    # channels that a kernel adds up; and `biases` (84, n_biases).
+    groups: list
 
-    # The parts are dicts: for each ``dilation`` the ``margin`` that half of the kernels leave
-    # out, the channels that each kernel adds up, ``used`` (84, n_channels), and ``biases`` (84,
-    # n_biases).
-
-    parts: list
+    @classmethod
+    def from_stored(cls, **fields):
+        """Build from the fields of a stored file; 0.2.0 named the field `groups` "parts"."""
+        return cls(fields["groups"] if "groups" in fields else fields["parts"])
 
     @classmethod
     def of(cls, sequences, random_state):
-        """Features whose quantiles are those of some series (T_i, n_channels)."""
-        lengths, c = [*map(len, sequences)], sequences[0].shape[1]
-        n_each = round(_N_FEATURES / _N_KERNELS)
-        widest = np.log2(max(1, (max(lengths) - 1) / (_WIDTH - 1)))
-        spread = 2 ** np.linspace(0, widest, min(n_each, 32))
-        dilations, counts = np.unique(spread.astype(int), return_counts=True)
-        golden, parts = (np.sqrt(5) + 1) / 2, []
-        levels = np.arange(1, _N_KERNELS + 1) * golden
-        for dilation, n_biases in zip(dilations, counts * n_each // len(spread), strict=True):
-            # One channel, all of them, or any number between.
-            most = np.log2(min(c, _WIDTH) + 1)
-            n_used = (2 ** random_state.uniform(0, most, (_N_KERNELS, 1))).astype(int)
-            order = np.argsort(random_state.uniform(size=(_N_KERNELS, c)), axis=1)
-            used = order < n_used
+        """Choose dilations, channels and biases by training series (T_i, n_channels)."""
+        lengths, n_channels = [len(series) for series in sequences], sequences[0].shape[1]
+        dilations, counts = _dilations(max(lengths))
+        # Levels of the quantiles are multiples of the golden ratio, modulo 1: they spread
+        # evenly.
+        golden_ratio = (np.sqrt(5) + 1) / 2
+        levels = np.arange(1, _N_KERNELS + 1) * golden_ratio
+        groups = []
+        for dilation, n_biases in zip(dilations, counts, strict=True):
+            used = _draw_channels(n_channels, random_state)
+            convolve = _cached_convolutions(sequences, dilation, used)
             biases = np.empty((_N_KERNELS, n_biases), dtype=np.float32)
-            convolved = _convolving(sequences, dilation, used)
             for j in range(n_biases):
                 drawn = random_state.randint(len(sequences), size=_N_KERNELS)
                 for k, (i, level) in enumerate(zip(drawn, levels % 1, strict=True)):
-                    biases[k, j] = _quantile(convolved(i).by(k)[:, 0], level)
-                levels = levels + _N_KERNELS * golden
-            # Half of the kernels see whole windows only, where all series have some.
+                    biases[k, j] = _quantile(convolve(i).by_kernel(k)[:, 0], level)
+                levels = levels + _N_KERNELS * golden_ratio
+            # Half of the kernels ignore steps whose window reaches beyond the ends of a series,
+            # if even the shortest series has steps that are left.
             margin = int(4 * dilation * (min(lengths) > 8 * dilation))
-            part = {"dilation": int(dilation), "margin": margin, "used": used, "biases": biases}
-            parts.append(part)
-        return cls(parts)
+            group = {
+                "dilation": int(dilation),
+                "margin": margin,
+                "used": used,
+                "biases": biases,
+            }
+            groups.append(group)
+        return cls(groups)
 
     def features(self, sequences):
-        """Features of series (T_i, n_channels) of float32; (n, n_features)."""
-        lengths = np.array([len(sequence) for sequence in sequences])
-        n_features = sum(part["biases"].size for part in self.parts)
-        found = np.empty((len(sequences), n_features), dtype=np.float32)
+        """Compute features (n, n_features) of series (T_i, n_channels); all are float32."""
+        lengths = np.array([len(series) for series in sequences])
+        n_features = sum(group["biases"].size for group in self.groups)
+        features = np.empty((len(sequences), n_features), dtype=np.float32)
         for length in np.unique(lengths):
-            own = np.flatnonzero(lengths == length)
-            # Two million numbers are convolved at once.
-            for some in np.array_split(own, -(-len(own) * length * _N_KERNELS // 2**21)):
-                found[some] = self._shares(np.stack([sequences[i] for i in some], axis=1))
-        return found
+            same_length = np.flatnonzero(lengths == length)
+            n_blocks = -(-len(same_length) * length * _N_KERNELS // _BLOCK_SIZE)
+            for block in np.array_split(same_length, n_blocks):
+                stacked = np.stack([sequences[i] for i in block], axis=1)
+                features[block] = self._features_of_block(stacked)
+        return features
 
-    def _shares(self, block):
-        """(n, n_features) of series of one length, (T, n, channels)."""
-        found = []
-        for i, part in enumerate(self.parts):
-            convolved = _Convolved(block, part["dilation"], part["used"])
-            margin = part["margin"] * (len(block) > 2 * part["margin"])
-            for k, biases in enumerate(part["biases"]):
-                cut = margin if (k >= _N_KERNELS // 2) != i % 2 else 0
-                seen = convolved.by(k)[cut : len(block) - cut]
-                above = seen[None] > biases[:, None, None]
-                found.append(
-                    np.add.reduce(above, axis=1, dtype=np.int32) / np.float32(len(seen))
-                )
-        return np.concatenate(found).T
+    def _features_of_block(self, block):
+        """Compute the features (n, n_features) of series of one length, (T, n, n_channels)."""
+        features = []
+        for i, group in enumerate(self.groups):
+            convolutions = _Convolutions(block, group["dilation"], group["used"])
+            margin = group["margin"] * (len(block) > 2 * group["margin"])
+            for k, biases in enumerate(group["biases"]):
+                # The half of the kernels that ignores the ends alternates between dilations.
+                n_ignored = margin if (k >= _N_KERNELS // 2) != i % 2 else 0
+                values = convolutions.by_kernel(k)[n_ignored : len(block) - n_ignored]
+                is_above = values[None] > biases[:, None, None]  # (n_biases, n_steps, n)
+                n_above = np.add.reduce(is_above, axis=1, dtype=np.int32)
+                features.append(n_above / np.float32(len(values)))
+        return np.concatenate(features).T
 
 
-def _convolving(sequences, dilation, used):
-    """A function of a position, which convolves the series there once."""
-    return functools.cache(lambda i: _Convolved(sequences[i][:, None], dilation, used))
+def _dilations(longest):
+    """Return the distinct dilations for series of `longest` steps, and biases for each.
+
+    Dilations grow exponentially, from 1 to the one at which a kernel is as long as the series.
+    A dilation has as many biases per kernel as exponents that are rounded to it.
+    """
+    n_biases = round(_N_FEATURES / _N_KERNELS)
+    max_exponent = np.log2(max(1, (longest - 1) / (_WIDTH - 1)))
+    exponential = 2 ** np.linspace(0, max_exponent, min(n_biases, 32))
+    dilations, counts = np.unique(exponential.astype(int), return_counts=True)
+    return dilations, counts * n_biases // len(exponential)
+
+
+def _draw_channels(n_channels, random_state):
+    """Draw the channels that each kernel adds up: a mask (n_kernels, n_channels)."""
+    # The number of channels is log-uniform, from one to all of them, and at most nine.
+    max_exponent = np.log2(min(n_channels, _WIDTH) + 1)
+    n_used = (2 ** random_state.uniform(0, max_exponent, (_N_KERNELS, 1))).astype(int)
+    order = np.argsort(random_state.uniform(size=(_N_KERNELS, n_channels)), axis=1)
+    return order < n_used
+
+
+def _cached_convolutions(sequences, dilation, used):
+    """Return a function of `i` that prepares the convolutions of the i-th series once."""
+    return functools.cache(lambda i: _Convolutions(sequences[i][:, None], dilation, used))
 
 
 def _quantile(values, level):
-    """As np.quantile, which takes ten times as long for few numbers."""
+    """Compute what np.quantile does, which takes ten times as long for few numbers."""
     ordered = np.sort(values)
-    place = level * (len(ordered) - 1)
-    low = int(place)
+    position = level * (len(ordered) - 1)
+    low = int(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])
 
 
-class _Convolved:
-    """Series of one length, (T, n, channels), convolved kernel by kernel."""
+class _Convolutions:
+    """Convolutions of series of one length, (T, n, n_channels), by each kernel at a dilation.
 
-    # Sums are element by element in one order, so that results do not depend on the other
-    # series: rounding must not change counts of values above a bias that some series attain.
+    `used` (n_kernels, n_channels) is True for the channels that a kernel adds up.
+    """
+
+    # Numbers are added in one fixed order for each series, so that its features do not depend
+    # on the other series: a count of values above a bias must not change with rounding.
 
     def __init__(self, block, dilation, used):
         self.block, self.dilation, self.used = block, dilation, used
-        self.whole = used.all()
-        self.shifted = self._shifted(range(block.shape[2])) if self.whole else None
+        # If all kernels add up all channels, the shifted series are the same for all kernels.
+        self.common_shifts = self._shifts(range(block.shape[2])) if used.all() else None
 
-    def by(self, k):
-        """The convolution by kernel number `k`, (T, n)."""
-        shifted = self.shifted if self.whole else self._shifted(np.flatnonzero(self.used[k]))
-        (a, b, c), total = _PLACES[k], shifted[-1]
+    def by_kernel(self, k):
+        """Return the convolution by the k-th kernel, (T, n)."""
+        shifts = self.common_shifts
+        if shifts is None:
+            shifts = self._shifts(np.flatnonzero(self.used[k]))
+        shifted, total = shifts
+        # The weights are 2 at a, b and c, and -1 elsewhere.
+        a, b, c = _HIGH_POSITIONS[k]
         return 3 * (shifted[a] + shifted[b] + shifted[c]) - total
 
-    def _shifted(self, channels):
-        """The series at each of the nine places, (T, n) each, and the sum of all."""
-        reach, length = (_WIDTH - 1) // 2 * self.dilation, len(self.block)
+    def _shifts(self, channels):
+        """Return the sum of channels as each kernel position sees it, and the sum over these.
+
+        The first result is a list of nine arrays (T, n), the second an array (T, n).
+        """
+        half_width, length = (_WIDTH - 1) // 2 * self.dilation, len(self.block)
         added = functools.reduce(np.add, (self.block[:, :, channel] for channel in channels))
-        wide = np.pad(added, ((reach, reach), (0, 0)))
-        places = [wide[j * self.dilation :][:length] for j in range(_WIDTH)]
-        return [*places, functools.reduce(np.add, places)]
+        padded = np.pad(added, ((half_width, half_width), (0, 0)))
+        shifted = [padded[j * self.dilation :][:length] for j in range(_WIDTH)]
+        return shifted, functools.reduce(np.add, shifted)
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOutRidge:
     """Linear predictions from standardised features, (n_features, n_outputs).
 
-    They are multiplied by the sharpness to be logits, by 1 for numbers.
+    Predictions are multiplied by `sharpness` (n_outputs,), the inverse temperature that makes
+    them logits of classes; it is 1 for numbers.
     """
 
     center: np.ndarray
@@ -141,63 +186,104 @@ class LeftOutRidge:
     sharpness: np.ndarray
 
     def outputs(self, features):
-        """Predictions, or logits of classes; (n, n_outputs)."""
-        found = (features - self.center) / self.scale @ self.coef + self.intercept
-        return found.astype(np.float64) * self.sharpness
+        """Return predictions, or logits of classes; (n, n_outputs)."""
+        predictions = (features - self.center) / self.scale @ self.coef + self.intercept
+        return predictions.astype(np.float64) * self.sharpness
 
 
 def fit_left_out_ridge(features, targets, weights, n_classes=None):
-    """Ridge regression of the least left-out loss, and left-out outputs (n, n_outputs)."""
-    # Targets of classes are the indicators of the outputs, side by side; predictions then
-    # become logits, and their loss is the log-loss. Otherwise it is the squared error.
-    m, share = features.shape[1], (weights / weights.sum())[:, None]
+    """Fit a ridge regression with the penalty of the smallest leave-one-out loss.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        They are standardised before the fit.
+    targets : ndarray of shape (n_rows, n_columns)
+        Numbers, or indicators (0 or 1) of the classes of all outputs, side by side.
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows.
+    n_classes : tuple of int, default=None
+        Number of classes of each output, whose loss is the log-loss. None stands for numbers,
+        whose loss is the squared error.
+
+    Returns
+    -------
+    ridge : LeftOutRidge
+        Fitted to all rows.
+    left_out : ndarray of shape (n_rows, n_columns)
+        Leave-one-out predictions or logits.
+    """
+    n_features, share = features.shape[1], (weights / weights.sum())[:, None]
     center = (share * features).sum(axis=0)
     scale = np.sqrt((share * (features - center) ** 2).sum(axis=0)) + 1e-6
-    prior = (share * targets).sum(axis=0)
+    intercept = (share * targets).sum(axis=0)
+    # Least squares with weights: rows are multiplied by the square roots of the weights. With
+    # the singular value decomposition U S V', each penalty takes only matrix products.
     root = np.sqrt(weights / weights.mean())[:, None]
     u, s, vt = _thin_svd(root * (features - center) / scale)
-    seen, best = u.T @ (root * (targets - prior)), (np.inf,)
-    for penalty in np.logspace(-4, 1, 21) * m:
-        kept = s**2 / (s**2 + penalty)
-        # A row that counts only as itself would have no left-out prediction.
-        leverage = np.minimum((u**2 @ kept)[:, None] + share, 1 - 1e-6)
-        residual = targets - prior - u @ (kept[:, None] * seen) / root
+    projected = u.T @ (root * (targets - intercept))
+    min_loss = np.inf
+    for penalty in np.logspace(-4, 1, 21) * n_features:
+        shrinkage = s**2 / (s**2 + penalty)
+        # The limit keeps the divisor positive for a row that is fitted exactly.
+        leverage = np.minimum((u**2 @ shrinkage)[:, None] + share, 1 - 1e-6)
+        residual = targets - intercept - u @ (shrinkage[:, None] * projected) / root
         left_out = targets - residual / (1 - leverage)
-        sharpness, loss = np.ones(len(prior)), float((share * (left_out - targets) ** 2).sum())
-        if n_classes is not None:
-            parts = (split_outputs(part, n_classes) for part in (left_out, targets))
-            found = [_sharpen(*pair, share[:, 0]) for pair in zip(*parts, strict=True)]
-            factors, losses = zip(*found, strict=True)
-            sharpness, loss = np.repeat(factors, n_classes), sum(losses)
-        if loss < best[0]:
-            best = loss, kept, sharpness, left_out * sharpness
-    _, kept, sharpness, left_out = best
-    coef = vt.T @ ((kept / s)[:, None] * seen).astype(vt.dtype)
-    return LeftOutRidge(center, scale, coef, prior, sharpness), left_out
+        sharpness, loss = _left_out_loss(left_out, targets, share, n_classes)
+        if loss < min_loss:
+            min_loss, best = loss, (shrinkage, sharpness, left_out * sharpness)
+    shrinkage, sharpness, left_out = best
+    coef = vt.T @ ((shrinkage / s)[:, None] * projected).astype(vt.dtype)
+    return LeftOutRidge(center, scale, coef, intercept, sharpness), left_out
 
 
-def _thin_svd(rows):
-    """Singular value decomposition by the smaller matrix of products, which is fast."""
-    if rows.shape[0] > rows.shape[1]:
-        return tuple(part.T for part in _thin_svd(rows.T))[::-1]
-    squares, u = np.linalg.eigh((rows @ rows.T).astype(np.float64))
-    kept = squares > max(squares[-1], 1e-300) * 1e-6  # the others are rounding
-    u, s = u[:, kept], np.sqrt(squares[kept])
-    return u, s, u.T.astype(rows.dtype) @ rows / s[:, None].astype(rows.dtype)
+def _left_out_loss(left_out, targets, share, n_classes):
+    """Return the sharpness (n_columns,) of leave-one-out predictions, and their mean loss.
+
+    `share` (n_rows, 1) are the weights of rows, which sum to 1. Losses of several outputs are
+    added up.
+    """
+    if n_classes is None:
+        sharpness = np.ones(left_out.shape[1])
+        return sharpness, float((share * (left_out - targets) ** 2).sum())
+    factors, losses = [], []
+    values_of_outputs = split_outputs(left_out, n_classes)
+    indicators_of_outputs = split_outputs(targets, n_classes)
+    for values, indicators in zip(values_of_outputs, indicators_of_outputs, strict=True):
+        factor, loss = _sharpen(values, indicators, share[:, 0])
+        factors.append(factor)
+        losses.append(loss)
+    return np.repeat(factors, n_classes), sum(losses)
+
+
+def _thin_svd(matrix):
+    """Compute U (n, r), s (r,) and V' (r, m), the thin singular value decomposition.
+
+    The eigenvectors of the smaller one of the two product matrices are faster than an SVD.
+    """
+    if matrix.shape[0] > matrix.shape[1]:
+        v, s, ut = _thin_svd(matrix.T)
+        return ut.T, s.T, v.T
+    eigenvalues, u = np.linalg.eigh((matrix @ matrix.T).astype(np.float64))
+    is_nonzero = eigenvalues > max(eigenvalues[-1], 1e-300) * 1e-6  # the others are rounding
+    u, s = u[:, is_nonzero], np.sqrt(eigenvalues[is_nonzero])
+    return u, s, u.T.astype(matrix.dtype) @ matrix / s[:, None].astype(matrix.dtype)
 
 
 def _sharpen(values, indicators, share):
-    """The factor that makes left-out values the best logits of one output, and their loss.
+    """Return the factor of leave-one-out values that minimises the log-loss, and this loss.
 
-    Half a row of all classes alike is added, without which the factor could grow for ever.
+    `values` and `indicators` are (n_rows, n_classes) of one output, `share` (n_rows,) sums to
+    1. Half a row that has all classes to equal parts is added: without it, the factor of
+    separable classes would be infinite.
     """
 
     def loss(log_sharpness):
         logs = log_softmax(np.exp(log_sharpness) * values, axis=1)
         return -share @ (indicators * logs).sum(axis=1) - 0.5 * logs.mean() / len(logs)
 
-    found = minimize_scalar(loss, bounds=(-2, 5), method="bounded", options={"xatol": 0.02})
-    return float(np.exp(found.x)), float(found.fun)
+    minimum = minimize_scalar(loss, bounds=(-2, 5), method="bounded", options={"xatol": 0.02})
+    return float(np.exp(minimum.x)), float(minimum.fun)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,22 +295,25 @@ class SeriesBaseline:
 
     @classmethod
     def fit(cls, rows, targets, weights, loss, held_out, reader, random_state):
-        """As for :class:`TableBaseline`, of SequenceRows; the loss is least squares."""
+        """Fit as :meth:`TableBaseline.fit`, to SequenceRows of numbers, by least squares.
+
+        Held-out rows are predicted by leave-one-out formulas, not by a second fit.
+        """
         sequences = _series(rows)
         convolutions = RandomConvolutions.of(sequences, random_state)
         if loss.n_classes is not None:
             pairs = zip(loss.n_classes, targets.T, strict=True)
-            targets = np.hstack([np.eye(n)[own] for n, own in pairs])
+            targets = np.hstack([np.eye(n)[positions] for n, positions in pairs])
         features = convolutions.features(sequences)
         ridge, left_out = fit_left_out_ridge(features, targets, weights, loss.n_classes)
         return cls(convolutions, ridge), left_out[held_out]
 
     def outputs(self, rows):
-        """Predictions, or logits of classes; (n_rows, n_outputs)."""
+        """Return predictions, or logits of classes; (n_rows, n_columns)."""
         return self.ridge.outputs(self.convolutions.features(_series(rows)))
 
 
 def _series(rows):
-    """Series as arrays of numbers, means in the place of missing values."""
+    """Split SequenceRows into arrays (T_i, n_channels); missing values become 0, the mean."""
     steps = np.nan_to_num(rows.steps)
     return np.split(steps, rows.starts[1:])

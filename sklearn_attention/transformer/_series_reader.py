@@ -1,4 +1,4 @@
-"""Sequences of numbers: what users pass, and steps as a network takes them."""
+"""Reader of sequences of numbers, whose steps are joined to overlapping patches."""
 
 from dataclasses import dataclass
 
@@ -14,36 +14,37 @@ from ._forms import SequenceRows, cut, learn_length
 
 @dataclass(frozen=True, eq=False)
 class SeriesReader:
-    """Reads sequences of numbers by `scales` of their channels, up to `max_length` steps."""
+    """Reader of sequences of numbers that have the channels of training sequences."""
 
-    scales: dict
-    max_length: int | None
-    patch_length: int
+    scales: dict  # `center` and `scale` of the channels, see `learn_channels`
+    max_length: int | None  # largest number of steps of a sequence that are read, None for all
+    patch_length: int  # number of steps in a token
 
     form = "steps"
 
     @classmethod
-    def learn(cls, X, kept, estimator, architecture):
-        """A reader, and the rows that it was learned from, which the mask `kept` chooses.
+    def learn(cls, X, has_weight, estimator, architecture):
+        """Learn scales from the sequences that have weight, a mask, and read them.
 
-        scikit-learn's checks are of tables, whose rows are sequences, as of the estimator.
+        Arguments and results are those of :meth:`TableReader.learn`, with SequenceRows.
         """
         sequences = _sequences(X, estimator, reset=True)
         _warn_of_layout(sequences)
-        check_consistent_length(sequences, kept)
-        sequences = [sequences[row] for row in np.flatnonzero(kept)]
+        check_consistent_length(sequences, has_weight)
+        sequences = [sequences[row] for row in np.flatnonzero(has_weight)]
         scales = learn_channels(sequences)
         rows = step_rows(sequences, scales)
         max_length = learn_length(rows.lengths, estimator.max_length, architecture)
         rows = cut(rows, max_length, estimator)
         patch_length = architecture.patch_length
         if patch_length == "auto":
-            # Or as many as leave eight patches.
+            # It is at most 16, and so short that the median sequence has about eight patches
+            # side by side.
             patch_length = min(max(1, int(np.median(rows.lengths)) // 8), 16)
         return cls(scales, max_length, int(patch_length)), rows
 
     def read(self, X, estimator):
-        """SequenceRows of sequences of the channels that were learned, and their precision."""
+        """Read sequences as SequenceRows, and return them with the dtype of their numbers."""
         sequences = _sequences(X, estimator, reset=False)
         n_channels, expected = sequences[0].shape[1], len(self.scales["center"])
         if n_channels != expected:
@@ -55,18 +56,19 @@ class SeriesReader:
         return cut(step_rows(sequences, self.scales), self.max_length, estimator), dtype
 
     def tokens_of(self, rows):
-        """Rows as the network takes them: steps in patches."""
+        """Return the rows that the network takes, whose steps are patches."""
         return patched(rows, self.patch_length)
 
     def token_arguments(self):
-        """Arguments of the network's tokens."""
+        """Return the arguments of StepTokens."""
         return {"n_channels": len(self.scales["center"]) * self.patch_length}
 
 
 def read_steps(X):
-    """Sequences as arrays (T_i, d), NaN where a value is missing.
+    """Read sequences as a list of arrays (T_i, d), with NaN for missing values.
 
-    They are float32 where they were, else float64. A ValueError names the sequence at fault.
+    Sequences of float32 stay float32, and all others become float64. A ValueError names the
+    sequence that is not valid.
     """
     if not hasattr(X, "__len__") or isinstance(X, str | bytes | dict | set):
         raise ValueError(
@@ -87,41 +89,45 @@ def read_steps(X):
 
 
 def learn_channels(sequences):
-    """Mean and standard deviation of each channel, ``center`` and ``scale``."""
+    """Learn ``center`` and ``scale`` (d,) of channels: mean and standard deviation."""
     channels = np.concatenate(sequences).astype(np.float64).T
-    measures = np.array([mean_and_scale(x[~np.isnan(x)]) for x in channels])
-    return {"center": measures[:, 0], "scale": measures[:, 1]}
+    stats = np.array([mean_and_scale(x[~np.isnan(x)]) for x in channels])
+    return {"center": stats[:, 0], "scale": stats[:, 1]}
 
 
 def step_rows(sequences, scales):
-    """SequenceRows of sequences (T_i, d), in units of the scales."""
+    """Standardise sequences (T_i, d), and return them as SequenceRows."""
     steps = (np.concatenate(sequences) - scales["center"]) / scales["scale"]
-    # Further than that, single precision would call it infinite.
+    # Much larger numbers would be infinite in single precision.
     steps = np.clip(steps, -1e15, 1e15).astype(np.float32)
     return SequenceRows(steps, np.array([len(sequence) for sequence in sequences]))
 
 
 def patched(rows, length):
-    """SequenceRows of overlapping patches of steps, each of which begins half of one later.
+    """Join `length` steps each to a patch, and return SequenceRows whose steps are patches.
 
-    Steps then have `length` times as many channels; NaN behind the end of a sequence.
+    A patch begins half a patch after the one before it. A patch of steps with d channels has
+    length * d channels, NaN for steps after the end of the sequence.
     """
     if length == 1:
         return rows
     stride = length // 2
-    counts = 1 - (-np.maximum(rows.lengths - length, 0) // stride)
-    first = np.cumsum(counts) - counts
-    own = np.repeat(np.arange(len(rows)), counts)
-    begins = (np.arange(counts.sum()) - first[own]) * stride
-    places = begins[:, None] + np.arange(length)  # (n_patches, length)
-    there = places < rows.lengths[own][:, None]
-    steps = rows.steps[np.where(there, rows.starts[own][:, None] + places, 0)]
-    steps[~there] = np.nan
-    return SequenceRows(steps.reshape(len(steps), np.prod(steps.shape[1:])), counts)
+    n_patches = 1 - (-np.maximum(rows.lengths - length, 0) // stride)
+    first_patch = np.cumsum(n_patches) - n_patches
+    sequence = np.repeat(np.arange(len(rows)), n_patches)  # of each patch
+    starts = (np.arange(n_patches.sum()) - first_patch[sequence]) * stride
+    offsets = starts[:, None] + np.arange(length)  # steps since the start of the sequence
+    is_step = offsets < rows.lengths[sequence][:, None]
+    steps = rows.steps[np.where(is_step, rows.starts[sequence][:, None] + offsets, 0)]
+    steps[~is_step] = np.nan
+    return SequenceRows(steps.reshape(len(steps), np.prod(steps.shape[1:])), n_patches)
 
 
 def _sequences(X, estimator, *, reset):
-    """Sequences as arrays; the rows of a table, whose columns are checked, are some too."""
+    """Read sequences as arrays (T_i, d). The rows of a table are sequences as well.
+
+    The columns of a table are checked as scikit-learn does; `reset` is True in a fit.
+    """
     if _is_table(X):
         X = numeric_table(X)
         checks = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
@@ -133,7 +139,7 @@ def _sequences(X, estimator, *, reset):
 
 
 def _is_table(X):
-    """True for arrays and frames of numbers, which scikit-learn checks as tables."""
+    """Return whether X is an array or a frame of numbers, which scikit-learn can check."""
     n_axes = getattr(X, "ndim", None)
     if n_axes is None:
         return hasattr(X, "__array__")
@@ -141,7 +147,7 @@ def _is_table(X):
 
 
 def _warn_of_layout(sequences):
-    """Warn where sequences have more channels than steps, as when both are exchanged."""
+    """Warn if sequences have more channels than steps, as if both axes were exchanged."""
     n_steps, n_channels = max(map(len, sequences)), sequences[0].shape[1]
     if n_steps < n_channels:
         warn_user(
@@ -152,29 +158,29 @@ def _warn_of_layout(sequences):
 
 
 def _read(position, sequence):
-    """One sequence as an array of numbers."""
+    """Read the sequence at a position of X as an array of numbers, (T,) or (T, d)."""
     where = f"X[{position}]"
     try:
-        found = np.asarray(as_numbers(where, sequence, "pass numbers"))
-        found = found if found.dtype == np.float32 else found.astype(np.float64)
+        steps = np.asarray(as_numbers(where, sequence, "pass numbers"))
+        steps = steps if steps.dtype == np.float32 else steps.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{where} is not a sequence of numbers ({error}): pass an array of shape (T,) or "
             "(T, d), of numbers only."
         ) from error
-    if found.ndim not in (1, 2):
+    if steps.ndim not in (1, 2):
         raise ValueError(
-            f"{where} has {found.ndim} dimensions: pass an array of shape (T,) or (T, d)."
+            f"{where} has {steps.ndim} dimensions: pass an array of shape (T,) or (T, d)."
         )
-    if not found.size:
+    if not steps.size:
         raise ValueError(
-            f"{where} is empty, of shape {found.shape}: leave it out, or pass at least one "
+            f"{where} is empty, of shape {steps.shape}: leave it out, or pass at least one "
             "step."
         )
-    if np.isinf(found).any():
-        step = int(np.argwhere(np.isinf(found))[0, 0])
+    if np.isinf(steps).any():
+        step = int(np.argwhere(np.isinf(steps))[0, 0])
         raise ValueError(
             f"{where} is infinite at step {step}: pass a finite number, or NaN for a missing "
             "one."
         )
-    return found
+    return steps

@@ -1,4 +1,8 @@
-"""Tables: numbers standardised and placed among quantiles, levels as codes."""
+"""Reader of tables: numbers are standardised and located among quantiles, levels get codes.
+
+The *position* of a number among the quantiles q_0, ..., q_m of its column is k + (x - q_k) /
+(q_k+1 - q_k) between q_k and q_k+1, 0 below q_0 and m above q_m.
+"""
 
 import contextlib
 from dataclasses import dataclass
@@ -10,40 +14,55 @@ from .._column_stats import mean_and_scale
 from .._columns import Columns, read_table
 from ._forms import TableRows, form_of
 
-# Intervals between quantiles, at most, in which a number's token may bend.
+# Largest number of intervals between quantiles; in each of them a number's token is linear.
 N_PIECES = 32
-# Training rows that are kept, from which a background of explanations is chosen.
+# Largest number of training rows that are stored, as a background for explanations.
 _MAX_SAMPLE = 500
 
 
 @dataclass(frozen=True, eq=False)
 class TableReader:
-    """Reads tables by the columns of a training table and their `scales`."""
+    """Reader of tables that have the columns of a training table."""
 
     columns: Columns
-    scales: dict
+    scales: dict  # `center`, `scale` and `knots` of the numbers, see `learn_scales`
     # Cells of up to 500 training rows, (n_rows, n_features); None in files of 0.2.0.
     sample: np.ndarray | None = None
 
     form, max_length = "features", None
 
     @classmethod
-    def learn(cls, X, kept, estimator, architecture):
-        """A reader, and the rows that it was learned from, which the mask `kept` chooses.
+    def learn(cls, X, has_weight, estimator, architecture):
+        """Learn columns and scales from a table, and read it.
 
-        Levels are those of all rows. scikit-learn's checks are of X as of the estimator.
+        Parameters
+        ----------
+        X : table
+            Training rows, as they were passed.
+        has_weight : ndarray of bool of shape (n_rows,)
+            Rows to learn from; only levels are learned from all rows.
+        estimator : TransformerEstimator
+            It receives the names of the features, and names itself in messages.
+        architecture : Architecture
+            Not used; readers of sequences need it.
+
+        Returns
+        -------
+        reader : TableReader
+        rows : TableRows
+            Those with weight.
         """
-        # Every level has a vector of its own, in whatever order it stands.
+        # Every level has a vector of its own, so that the order of levels has no effect.
         columns = Columns.learn(X, ordered=False, refuse_texts=True)
         cells = _cells(estimator, columns, X, reset=True)
-        check_consistent_length(cells, kept)
-        cells = cells[kept]
+        check_consistent_length(cells, has_weight)
+        cells = cells[has_weight]
         sample = cells[np.random.default_rng(0).permutation(len(cells))[:_MAX_SAMPLE]]
         reader = cls(columns, learn_scales(cells, columns.numeric), sample)
         return reader, reader.rows_of(cells)
 
     def read(self, X, estimator):
-        """TableRows of a table with the columns that were learned, and their precision."""
+        """Read a table as TableRows, and return them with the precision of its numbers."""
         cells = self.read_cells(X, estimator)
         return self.rows_of(cells), cells.dtype
 
@@ -63,61 +82,79 @@ class TableReader:
             ) from error
 
     def tokens_of(self, rows):
-        """Rows as the network takes them."""
+        """Return the rows that the network takes, which are `rows` themselves."""
         return rows
 
     def token_arguments(self):
-        """Arguments of the network's tokens."""
+        """Return the arguments of FeatureTokens."""
         return {"n_levels": self._n_levels, "n_pieces": N_PIECES}
 
     def rows_of(self, cells):
-        """Return the TableRows of numbers and codes of levels."""
+        """Return the TableRows of numbers and codes of levels, (n_rows, n_features)."""
         return feature_rows(cells, self._n_levels, self.scales)
 
     @property
     def _n_levels(self):
-        """Levels of each category but the one of missing cells, the last; None for numbers."""
-        categories = self.columns.categories
-        return [None if of is None else len(of) - (None in of) for of in categories]
+        """Number of levels of each category, None for numbers.
+
+        The level of missing cells, the last one, does not count.
+        """
+        counts = []
+        for levels in self.columns.categories:
+            counts.append(None if levels is None else len(levels) - (None in levels))
+        return counts
 
 
 def _cells(estimator, columns, X, *, reset):
+    """Read a table as numbers and codes of levels; NaN stays."""
     checks = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
     return read_table(estimator, columns, X, reset=reset, **checks)
 
 
 def learn_scales(X, numeric):
-    """``center``, ``scale`` and ``knots``, distinct quantiles, of the columns of numbers."""
+    """Learn the scales of the numeric columns of cells (n_rows, n_features), NaN if missing.
+
+    Returns
+    -------
+    scales : dict
+        ``center`` and ``scale`` (n_numeric,), mean and standard deviation, and ``knots``, for
+        each column its distinct quantiles.
+    """
     columns = [X[:, j][~np.isnan(X[:, j])] for j in numeric]
-    measures = np.array([mean_and_scale(column) for column in columns]).reshape(-1, 2)
+    stats = np.array([mean_and_scale(column) for column in columns]).reshape(-1, 2)
     levels = np.linspace(0, 1, N_PIECES + 1)
     knots = [
         np.unique(np.quantile(column, levels)) if len(column) else np.zeros(1)
         for column in columns
     ]
-    return {"center": measures[:, 0], "scale": measures[:, 1], "knots": knots}
+    return {"center": stats[:, 0], "scale": stats[:, 1], "knots": knots}
 
 
 def feature_rows(X, n_levels, scales):
-    """TableRows of a table of numbers, and of codes of levels, -1 where unknown.
+    """Return the TableRows of a table of numbers and codes of levels.
 
-    Of each column `n_levels` count, None for numbers; codes beyond are missing.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        NaN is a missing number, -1 an unknown level.
+    n_levels : list of int or None
+        For each category the number of levels: this code and larger ones count as missing.
+        None stands for numbers.
+    scales : dict
+        The result of :func:`learn_scales`.
     """
     numeric = [j for j, n in enumerate(n_levels) if n is None]
     numbers = X[:, numeric]
     with np.errstate(over="ignore"):
         standardised = (numbers - scales["center"]) / scales["scale"]
-    places = np.full_like(numbers, np.nan)
+    positions = np.full_like(numbers, np.nan)
     for j, knots in enumerate(scales["knots"]):
-        there = ~np.isnan(numbers[:, j])
-        places[there, j] = np.interp(numbers[there, j], knots, np.arange(len(knots)))
+        is_observed = ~np.isnan(numbers[:, j])
+        observed = numbers[is_observed, j]
+        positions[is_observed, j] = np.interp(observed, knots, np.arange(len(knots)))
     codes = np.delete(X, numeric, axis=1).astype(np.int64)
-    known = [n for n in n_levels if n is not None]
-    codes[(codes < 0) | (codes >= np.array(known, dtype=np.int64))] = -1
-    return TableRows(
-        numbers,
-        # A number counts for five standard deviations from the mean, at most.
-        np.clip(standardised, -5.0, 5.0).astype(np.float32),
-        places.astype(np.float32),
-        codes,
-    )
+    n_codes = np.array([n for n in n_levels if n is not None], dtype=np.int64)
+    codes[(codes < 0) | (codes >= n_codes)] = -1
+    # Outliers are clipped to five standard deviations from the mean.
+    standardised = np.clip(standardised, -5.0, 5.0).astype(np.float32)
+    return TableRows(numbers, standardised, positions.astype(np.float32), codes)

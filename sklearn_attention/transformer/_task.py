@@ -1,4 +1,9 @@
-"""Targets of an encoder: what is learned of them, and what outputs predict."""
+"""Targets of an encoder: their loss, and the predictions that outputs stand for.
+
+*Outputs* (n_rows, n_columns) are what a network or a baseline returns: a column for each number
+or quantile, in units of the standard deviation from the mean, or for each class of each target
+a logit.
+"""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -17,15 +22,17 @@ from .._labels import (
 from .._validation import check_choice, check_in_open_interval, check_probabilities
 from ._forms import Examples
 
-# Levels this close are the same, such as 0.1 and (1 - 0.8) / 2.
+# Largest difference of probabilities that count as the same quantile, such as 0.1 and
+# (1 - 0.8) / 2, which differ by rounding.
 SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss of predictions of rows: of numbers, of quantiles of them, or of classes.
+    """Loss of outputs, which predict numbers, quantiles of numbers, or classes.
 
-    `quantile` and `n_classes` are those of each output; logits of all stand side by side.
+    `quantile` has the probability of each column, None unless these are quantiles; `n_classes`
+    has the number of classes of each target, None for numbers.
     """
 
     name: str
@@ -34,71 +41,103 @@ class Loss:
     n_classes: tuple | None = None
 
     def of_output(self, j):
-        """The loss of one of several outputs."""
-        quantile, n_classes = (
-            given and given[j : j + 1] for given in (self.quantile, self.n_classes)
+        """Return the loss of the j-th of several targets."""
+        quantile, n_classes = self.quantile, self.n_classes
+        return replace(
+            self,
+            quantile=None if quantile is None else quantile[j : j + 1],
+            n_classes=None if n_classes is None else n_classes[j : j + 1],
         )
-        return replace(self, quantile=quantile, n_classes=n_classes)
 
     def of_rows(self, targets, weights, baseline=None):
-        """Function of outputs: negative log-likelihoods of rows, and derivatives."""
-        # But for a constant. A row's loss is a mean over the targets. Of numbers, the mean loss
-        # of `baseline` outputs is the unit. Errors have a Laplace distribution for a quantile,
-        # an asymmetric one but for the median; else a normal one, but errors beyond three times
-        # the baseline's median count less.
+        """Return the weighted negative log-likelihood of rows, as a function of outputs.
+
+        Additive constants are left out. The loss of a row is the mean over its targets. Errors
+        of quantiles have an asymmetric Laplace distribution. Errors of other numbers have a
+        normal one, but beyond three times the baseline's median error they count less (Huber).
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_rows, n_targets)
+            Standardised numbers, repeated for each quantile, or positions of classes.
+        weights : ndarray of shape (n_rows,)
+            Weights of the rows.
+        baseline : ndarray of shape (n_rows, n_targets), default=None
+            Outputs of the baseline, whose errors are the unit of numbers.
+
+        Returns
+        -------
+        loss : callable
+            A function of outputs (n_rows, n_columns), which returns the losses (n_rows,) and
+            their derivatives with respect to the outputs.
+        """
         if self.n_classes is None:
-            losses = self._of_numbers(targets, weights, baseline)
+            unweighted = self._of_numbers(targets, weights, baseline)
         else:
-            losses = self._of_classes(targets)
+            unweighted = self._of_classes(targets)
         shares = weights / targets.shape[1]
 
         def loss(outputs):
-            found, slopes = losses(outputs)
-            return shares * found, shares[:, None] * slopes
+            losses, slopes = unweighted(outputs)
+            return shares * losses, shares[:, None] * slopes
 
         return loss
 
     def _of_classes(self, classes):
+        """Return the function of outputs that computes log-losses (n_rows,) and derivatives.
+
+        `classes` (n_rows, n_targets) are positions. Losses of a row's targets are added up.
+        """
         rows = np.arange(len(classes))
 
         def losses(outputs):
-            parts = split_outputs(outputs, self.n_classes)
+            logits_of_targets = split_outputs(outputs, self.n_classes)
             total, slopes = 0.0, []
-            for part, own in zip(parts, classes.T, strict=True):
-                logs = log_softmax(part, axis=1)
-                total = total - logs[rows, own]
-                slopes.append(np.exp(logs))
-                slopes[-1][rows, own] -= 1
+            for logits, positions in zip(logits_of_targets, classes.T, strict=True):
+                logs = log_softmax(logits, axis=1)
+                total = total - logs[rows, positions]
+                # The derivative of the log-loss is the probability minus the indicator.
+                slope = np.exp(logs)
+                slope[rows, positions] -= 1
+                slopes.append(slope)
             return total, np.hstack(slopes)
 
         return losses
 
     def _of_numbers(self, targets, weights, baseline):
-        typical = np.abs(baseline - targets)
-        # Where most errors are 0, the mean takes the place of the median.
-        large = 3.0 * (np.median(typical) or typical.mean())
+        """Return the function of outputs that computes losses (n_rows,) and derivatives.
 
-        def errors(outputs):
-            missed = outputs - targets
+        Losses of a row's targets are added up.
+        """
+        errors = np.abs(baseline - targets)
+        # If most errors are 0, the mean takes the place of the median.
+        threshold = 3.0 * (np.median(errors) or errors.mean())
+
+        def losses_of_targets(outputs):
+            residuals = outputs - targets
             if self.quantile is not None:
-                slopes = (missed > 0) - np.array(self.quantile)
-                return missed * slopes, slopes
-            return huber(large, missed), np.clip(missed, -large, large)
+                slopes = (residuals > 0) - np.array(self.quantile)
+                return residuals * slopes, slopes
+            return huber(threshold, residuals), np.clip(residuals, -threshold, threshold)
 
-        mean = np.average(errors(baseline)[0], axis=0, weights=weights).mean()
+        mean = np.average(losses_of_targets(baseline)[0], axis=0, weights=weights).mean()
         # The mean loss of a normal distribution is 1/2, that of a Laplace distribution 1.
         unit = max(mean, 1e-300) * (2 if self.quantile is None else 1)
 
         def losses(outputs):
-            found, slopes = errors(outputs)
-            return found.sum(axis=1) / unit, slopes / unit
+            unscaled, slopes = losses_of_targets(outputs)
+            return unscaled.sum(axis=1) / unit, slopes / unit
 
         return losses
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers or quantiles of them, learned in units of their deviation from their mean."""
+    """Numbers, or their quantiles, learned in standard deviations (`scale`) from `center`.
+
+    `quantiles` (n_quantiles,) are empty if a mean is learned. `center` and `scale` are numbers
+    for a single target, and arrays (n_targets,) for several ones.
+    """
 
     loss: Loss
     quantiles: np.ndarray
@@ -107,70 +146,91 @@ class Numbers:
 
     @classmethod
     def learn(cls, name, quantiles, y, weights):
-        """Of training targets of some weights, by a loss of some name."""
-        columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T
-        measures = [mean_and_scale(column, weights[weights > 0]) for column in columns]
+        """Standardise training targets `y`, (n_rows,) or (n_rows, n_targets), by their weights.
+
+        `name` is that of the loss, and `quantiles` are the result of :func:`check_quantiles`.
+        """
+        has_weight = weights > 0
+        columns = y[has_weight].reshape(-1, *y.shape[1:] or (1,)).T
+        stats = [mean_and_scale(column, weights[has_weight]) for column in columns]
         # In single precision, predictions would lose digits of targets in double.
         precision = np.float32 if y.dtype == np.float32 else np.float64
-        center, scale = np.array(measures, dtype=precision).T
-        center, scale = (center, scale) if y.ndim == 2 else (*center, *scale)
-        return cls(None, None, center, scale).by(name, quantiles)
+        center, scale = np.array(stats, dtype=precision).T
+        if y.ndim == 1:
+            (center,), (scale,) = center, scale
+        return cls(None, None, center, scale).with_loss(name, quantiles)
 
-    def by(self, name, quantiles):
-        """The same targets by another loss."""
-        # Quantiles of a target are outputs that have it in common.
-        each = tuple(np.tile(quantiles, np.size(self.center)).tolist())
-        return replace(self, loss=Loss(name, quantile=each or None), quantiles=quantiles)
+    def with_loss(self, name, quantiles):
+        """Return the same targets with another loss, or with other quantiles."""
+        # Each target has a column for every quantile.
+        of_columns = tuple(np.tile(quantiles, np.size(self.center)).tolist())
+        return replace(self, loss=Loss(name, quantile=of_columns or None), quantiles=quantiles)
 
     def examples(self, rows, y, weights):
-        """Rows that count, with their targets in the units in which they are learned."""
+        """Return Examples: `rows`, which have weight, with their standardised targets.
+
+        `y` and `weights` have rows without weight as well, which are left out.
+        """
         targets = (y.astype(np.float64).reshape(len(y), -1) - self.center) / self.scale
         targets = np.repeat(targets, max(1, len(self.quantiles)), axis=1)
-        kept = weights > 0
-        return Examples(rows, targets[kept].astype(np.float32), weights[kept])
+        has_weight = weights > 0
+        return Examples(rows, targets[has_weight].astype(np.float32), weights[has_weight])
 
     def predictions(self, outputs, precision):
-        """Of outputs (n, n_columns): (n, n_quantiles), or with n_outputs; sorted quantiles."""
+        """Return predictions in the units of the targets, with sorted quantiles.
+
+        Outputs are (n, n_columns), and the result (n, n_quantiles), or (n, n_quantiles,
+        n_targets) for several targets. A mean counts as one quantile.
+        """
         outputs = outputs.reshape(len(outputs), np.size(self.center), -1)
-        found = self.center + self.scale * np.sort(outputs, axis=2).swapaxes(1, 2)
-        found = found.astype(np.result_type(precision, np.asarray(self.center).dtype))
-        return found if np.ndim(self.center) else found[..., 0]
+        predictions = self.center + self.scale * np.sort(outputs, axis=2).swapaxes(1, 2)
+        dtype = np.result_type(precision, np.asarray(self.center).dtype)
+        predictions = predictions.astype(dtype)
+        return predictions if np.ndim(self.center) else predictions[..., 0]
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Classes of one output, or of several in a list; outputs are their logits."""
+    """Sorted classes of a target, or a list of them for several targets; outputs are logits."""
 
     loss: Loss
     classes: np.ndarray | list
 
     @classmethod
     def learn(cls, y):
-        """Of training labels."""
+        """Find the classes in training labels."""
         classes = sorted_classes(y)
         sizes = tuple(map(len, classes_of_outputs(classes)))
         return cls(Loss("log_loss", n_classes=sizes), classes)
 
     def examples(self, rows, y, weights, name):
-        """Rows that count, with the numbers of their classes; `name` is that of `y`."""
+        """Return Examples: `rows`, which have weight, with the positions of their classes.
+
+        `y` and `weights` have rows without weight as well, which are left out. `name` is the
+        name of `y` in messages.
+        """
         source, remedy = "y", "leave their rows out"
         if name == "y":
             source, remedy = "the last fit", "pass warm_start=False"
         refuse_new_classes(y, self.classes, name, source, remedy)
-        known = classes_of_outputs(self.classes)
-        numbers = np.stack([*map(np.searchsorted, known, outputs_of(y))], axis=1)
-        kept = weights > 0
-        return Examples(rows, numbers[kept], weights[kept])
+        pairs = zip(classes_of_outputs(self.classes), outputs_of(y), strict=True)
+        positions = [np.searchsorted(classes, labels) for classes, labels in pairs]
+        positions, has_weight = np.stack(positions, axis=1), weights > 0
+        return Examples(rows, positions[has_weight], weights[has_weight])
 
     def log_proba(self, outputs, dtype):
-        """Logarithms of probabilities, (n, n_classes), or a list of such arrays."""
-        logits = split_classes(outputs, self.classes)
-        found = [log_softmax(part, axis=1).astype(dtype) for part in logits]
-        return found if isinstance(self.classes, list) else found[0]
+        """Return log-probabilities (n, n_classes), or a list of such arrays."""
+        logits_of_targets = split_classes(outputs, self.classes)
+        logs = [log_softmax(logits, axis=1).astype(dtype) for logits in logits_of_targets]
+        return logs if isinstance(self.classes, list) else logs[0]
 
 
 def check_quantiles(loss, quantile):
-    """The quantiles to learn, in order; ValueError unless both parameters are valid."""
+    """Return the sorted quantiles to learn; raise ValueError unless both parameters are valid.
+
+    The result (n_quantiles,) is empty for losses of a mean, and has the median for absolute
+    errors.
+    """
     names = "absolute_error", "huber", "quantile", "squared_error"
     check_choice("loss", loss, names)
     if loss == "quantile":

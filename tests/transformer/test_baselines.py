@@ -48,7 +48,7 @@ def test_convolutions_are_shares_of_times_above_a_bias(monkeypatch):
     places = [*itertools.combinations(range(9), 3)]
     places = places[::2] + places[1::2]
     series, first = X[3].astype(float), 0
-    for i, part in enumerate(convolutions.parts):
+    for i, part in enumerate(convolutions.groups):
         d, margin = part["dilation"], part["margin"]
         # Half of the kernels see whole windows only, where the shortest series has one.
         assert margin == 4 * d * (len(X[0]) > 8 * d)

@@ -103,10 +103,10 @@ def make_network(n_outputs=3, **options):
 def test_padding_has_no_influence(pooling, positions):
     network = make_network(pooling=pooling, positions=positions)
     rows = make_sequences()
-    (steps,), real = rows.batch(np.arange(7))
-    together = network(torch.from_numpy(steps), real=torch.from_numpy(real))
-    polluted = np.where(real[..., None], steps, 1e3).astype(np.float32)
-    noisy = network(torch.from_numpy(polluted), real=torch.from_numpy(real))
+    (steps,), is_token = rows.batch(np.arange(7))
+    together = network(torch.from_numpy(steps), is_token=torch.from_numpy(is_token))
+    polluted = np.where(is_token[..., None], steps, 1e3).astype(np.float32)
+    noisy = network(torch.from_numpy(polluted), is_token=torch.from_numpy(is_token))
     for row in range(7):
         alone = network(torch.from_numpy(steps[row : row + 1, : rows.lengths[row]]))
         for part in (0, 1):
