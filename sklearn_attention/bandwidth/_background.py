@@ -74,6 +74,7 @@ class Background(NamedTuple):
         for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
             X[:, j] = random_state.randint(n_levels, size=n)
         for j in self.columns.numeric:
+            # The number v, which is between -1 and 1, is uniform between those of the bounds.
             v = random_state.uniform(*self._uniform_bounds(j), size=n)
             X[:, j] = self.center[j] + self.scale[j] * t_quantile((v + 1) / 2)
         # Rounding errors may move numbers beyond the bounds.
@@ -143,9 +144,10 @@ def leave_one_out_mass(weights):
 def reflections(X, bounds, distances=0.0):
     """Yield X, and then tables (n, n_columns) of the mirror images of its rows in the bounds.
 
-    A bound (n_columns, 2) that is infinite has no images. With several bounds, images have
-    images. Between two bounds of a column there are infinitely many, of which those are yielded
-    that are next to a bound, or within `distances` (n_columns,) of a bound.
+    `bounds` is (n_columns, 2), infinite where there is no bound. If several columns have
+    bounds, there is a table for each combination of the images of the columns. A column between
+    two bounds has infinitely many images. Only the first one beyond each bound is yielded, and
+    all that lie within `distances` (n_columns,) of a bound.
     """
     distances, images_of_columns = np.broadcast_to(distances, X.shape[1]), []
     for x, (low, high), distance in zip(X.T, bounds, distances, strict=True):

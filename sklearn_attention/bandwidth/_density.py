@@ -64,7 +64,8 @@ class _LogSums:
                 read(image, X, values=None, kernel=kernel, **options)[0] for image in images
             )
             self._reductions = [Reduction(problem, empty="nan") for problem in problems]
-        # Several columns, categories and gradients need sums over all pairs of rows.
+        # Several columns, categories and gradients need sums over all pairs of rows, which take
+        # quadratic time. The first n of the `rows` are X, about which the sums are.
         self._pairs = PairSums(
             rows[:, columns.numeric],
             rows[:, columns.categorical].astype(np.intp),
@@ -336,6 +337,7 @@ class ConditionalLikelihood(_Likelihood):
     ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
         weights = _scaled_weights(X, sample_weight)  # the largest is from 1 to 2
+        # The background is a density of the targets.
         self._set_background(y[:, None], Columns.numbers(1), weights)
         # Sums of K(x_i, x_j), the denominator. Features only weight the rows, so that their
         # kernels need not be normalized.
@@ -363,7 +365,7 @@ class ConditionalLikelihood(_Likelihood):
         log_joint, vjp_of_joint = self._joint_sums(bandwidth, eval_gradient)
         log_features, vjp_of_features = self._feature_sums(bandwidth[:-1], eval_gradient)
         # If no other row has similar features, both logarithms are -inf, and their difference
-        # is NaN.
+        # is NaN. The division by the target's bandwidth makes the integral of its kernel 1.
         with np.errstate(invalid="ignore"):
             log_density = log_joint - log_features - np.log(bandwidth[-1])
 

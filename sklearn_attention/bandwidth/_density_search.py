@@ -137,7 +137,7 @@ class ConditionalSearch(BandwidthRule):
         is_integrated = np.arange(len(kernels)) == len(kernels) - 1  # only the target is
 
         def make_criterion(X, sample_weight, bounds):
-            """Return the likelihood; `bounds` is None, as conditional densities have none."""
+            """Return the likelihood; `bounds` is None, since this search has no bounds."""
             return ConditionalLikelihood(
                 X[:, :-1],
                 X[:, -1],
@@ -154,7 +154,7 @@ class ConditionalSearch(BandwidthRule):
             observe,
             is_integrated=is_integrated,
             fixed=fixed,
-            find_masses=self.has_masses,
+            find_masses=self.has_masses,  # a mass is a target that many rows share
         )
         return search.run()
 
@@ -231,6 +231,8 @@ class _LikelihoodSearch:
         n_columns = len(kernels)
         self._rows, self._columns = rows, rows.columns
         self._is_numeric = rows.columns.is_numeric
+        # `make_criterion` takes rows, weights and bounds, and returns the likelihood as a
+        # function of the bandwidth.
         self._make_criterion = make_criterion
         # `describe` returns the name and the value of a column as the user passed them, for
         # warnings.
@@ -240,6 +242,7 @@ class _LikelihoodSearch:
         fixed = np.full(n_columns, np.nan) if fixed is None else fixed
         self._fixed = np.where(np.array(rows.columns.kinds) == CONSTANT, 1.0, fixed)
         self._is_searched = np.isnan(self._fixed)
+        # (n_columns,) bool: True if the density integrates to 1 over the column.
         self._is_integrated = is_integrated
         # A kernel smooths as a Gaussian one does at the Gaussian's bandwidth times this ratio.
         self._canonical_ratios = np.array([canonical_ratio(kernel) for kernel in kernels])
@@ -296,8 +299,9 @@ class _LikelihoodSearch:
         )
 
     def _max_rows(self, n_images):
-        """Return the number of rows, with `n_images` images each, that a search can afford."""
+        """Return the maximum number of rows, with `n_images` images each, for a fast search."""
         weights = self._sample.sample_weight
+        # Two rows tell whether the criterion takes linear time.
         criterion_of_two_rows = self._make_criterion(
             self._in_units(self._sample.X[:2]),
             sample_weight=None if weights is None else weights[:2],
@@ -305,7 +309,8 @@ class _LikelihoodSearch:
         )
         if criterion_of_two_rows.in_linear_time:
             return MAX_ROWS_IN_LINEAR_TIME
-        # The time is in proportion to the number of pairs with images.
+        # The time is in proportion to the number of pairs of a row and an image of a row, which
+        # is n_images * n_rows^2.
         return int(MAX_SEARCH_ROWS / math.sqrt(n_images))
 
     def _criterion_of(self, sample):
@@ -378,7 +383,8 @@ class _LikelihoodSearch:
         def objective(point):
             bandwidth = self._to_bandwidth(point)
             value, gradient = self._evaluate(bandwidth, eval_gradient=True)
-            # By the chain rule: these are the derivatives of the bandwidth along the point.
+            # By the chain rule: a bandwidth is its own derivative along its logarithm, and the
+            # largest lambda is the derivative of a lambda along their ratio.
             return value, gradient * np.where(self._is_numeric, bandwidth, self._max_lambda)
 
         # Descents are relative to the size of the likelihood, which is 1 for a mean of
@@ -418,6 +424,7 @@ class _LikelihoodSearch:
         # The rule's bandwidths of Gaussian kernels are n^-rate units, and its lambdas shrink at
         # the square of this rate. `wide` has the same lambdas as `rule`.
         lambdas = self._high * n_rows ** (-2 * rate)
+        # `_clip_to_range` takes bandwidths of numeric columns and lambdas of categories.
         rule = self._clip_to_range(self._canonical_ratios * n_rows**-rate, lambdas)
         wide = self._clip_to_range(np.sqrt(rule * self._high), lambdas)
         if n_rows > _SUBSET_ROWS:
@@ -455,8 +462,8 @@ class _LikelihoodSearch:
         # moments are equal, of their products with all columns.
         order = order_columns(self._sample.X[:, is_searched], self._sample.X)
         order = np.flatnonzero(is_searched)[order]
-        # Points fill the cube [0, 1]^n evenly, n the number of searched columns. The first one
-        # of the sequence, which is 0, is skipped.
+        # Points fill the cube [0, 1]^n evenly, with n the number of searched columns. The first
+        # point of the sequence, which is 0, is skipped.
         points = np.full((_N_CANDIDATES, len(rule)), 0.5)
         points[:, order] = Halton(len(order), scramble=False).random(_N_CANDIDATES + 1)[1:]
         # Numeric columns get multiples of the rule, and categories get fractions of the largest
@@ -525,7 +532,7 @@ class _LikelihoodSearch:
         ]
 
     def _mass_warning(self):
-        """Return the warning about the point mass that most rows share."""
+        """Return the warning about the point mass that has the largest number of rows."""
         # A mass is a column, its value, and the fraction of the rows that share the value.
         column, value, share = max(self._masses, key=lambda mass: mass[2])
         column, value = self._describe(column, value)

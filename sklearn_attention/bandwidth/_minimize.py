@@ -190,6 +190,7 @@ def _lowest_valleys(value_of_point):
     is_finite = np.isfinite(values)
     if not is_finite.any():
         return []
+    # Valleys that are higher than `highest` are skipped.
     lowest = values.min()
     highest = lowest + _MAX_RELATIVE_HEIGHT * (np.median(values[is_finite]) - lowest)
     # An end of the curve is a valley if it is not higher than its only neighbour.

@@ -52,8 +52,10 @@ class _NeighborRule(BandwidthRule):
         units = np.where(columns.is_numeric, feature_std(rows.X, weights), lambdas)
 
         def observe_neighbors(value, n_neighbors):
+            """Call `observe` with the units, in place of a bandwidth, and `n_neighbors`."""
             return observe(value, units, n_neighbors)
 
+        # The kernel of all columns, with kernels of the lambdas for categories.
         mixed = mixed_kernel(kernel, columns, units)
         callback = None if observe is None else observe_neighbors
         n_neighbors, value = self._choose_neighbors(rows, mixed, callback)
@@ -211,5 +213,6 @@ def neighbor_distances(queries, keys, n_neighbors):
     low = keys.min(axis=0, where=is_typical, initial=np.inf)
     high = keys.max(axis=0, where=is_typical, initial=-np.inf)
     extent = np.linalg.norm(high - low) or 1.0
-    # The factor keeps the k-th neighbour within the support of a compact kernel.
+    # The factor, which is slightly above 1, keeps the k-th neighbour within the support of a
+    # compact kernel. The minimum distance separates equal rows from all others.
     return np.maximum(distances * ROUNDED_UP, _MIN_DISTANCE * extent)

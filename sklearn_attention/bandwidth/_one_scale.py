@@ -237,7 +237,7 @@ class CriterionSearch(BandwidthRule):
             return was_stopped
 
         arguments = self.criterion, rows, kernel, observe_and_remember
-        if rows.has_several_parameters:
+        if rows.has_several_parameters:  # lambdas, or a bandwidth of each feature
             rows.refuse_gap()
             choice = search_bandwidths(*arguments)
         else:
@@ -443,9 +443,10 @@ class _ScaleCriterion:
         return options | {"approximate": approximate, "error": _SAMPLE_ERROR}
 
     def _make_leave_one_out(self, sample, predicted):
-        """Return the LeaveOneOut of a sample, whose scale 1 has the standard deviations.
+        """Return the LeaveOneOut of a sample, or of its subset.
 
-        `predicted` has the positions of the rows to predict; None for all.
+        Scale 1 stands for the standard deviations of the sample as bandwidth. `predicted` has
+        the positions of the rows to predict; None for all.
         """
         return LeaveOneOut(
             sample.X,

@@ -55,7 +55,7 @@ _IRRELEVANT = 1e3
 _FIRST_LEVEL_WEIGHT = 0.3
 # Gradients do not know that windows are doubled, and those of compact kernels are of no use. In
 # these cases the best bandwidths are multiplied by the best factor between these two numbers.
-_FACTORS = 1 / 4, 2.0
+_FACTOR_RANGE = 1 / 4, 2.0
 # Doubled windows matter if criteria with and without them differ by more than this fraction.
 # Otherwise the best factor improves criteria by at most 0.8 %, on 82 data sets.
 _MIN_EFFECT_OF_DOUBLING = 1e-4
@@ -93,8 +93,8 @@ def search_per_feature(criterion, rows, kernel, observe, common_bandwidth):
     factor_to_all_rows = search.rescale_to_all_rows(np.ones_like(common_bandwidth))
     sample_bandwidth = common_bandwidth / factor_to_all_rows
     search.common_point = search.space.nearest_point(sample_bandwidth)
-    # This point is the best one if the criterion is finite nowhere, as if all errors are 0 and
-    # have no logarithm.
+    # The point is added with a huge value, so that it is the best one if the criterion is
+    # finite nowhere. This happens, for example, if all errors are 0 and have no logarithm.
     trials.add(_IN_PLACE_OF_INFINITY, search.common_point)
     choice = search.run()
     is_gain = search.is_gain(sample_bandwidth, search.space.bandwidth(trials.best))
@@ -224,10 +224,14 @@ class _SearchSpace:
         return bandwidth
 
     def relevance(self, point):
-        """Return the `relevance` (n_columns,) of a BandwidthChoice; see `select_bandwidth`."""
+        """Return the relevance (n_columns,) of each column, from 0 (it does not matter) to 1.
+
+        It is 1 - exp(-std^2 / h^2) with the bandwidth h of a Gaussian kernel that smooths as
+        much; 0 for a constant column; and 1 minus the level weight for a category.
+        """
         log_bandwidth, log_level_weights = self.split(point)
         relevance = np.zeros(len(self._columns.kinds))
-        # The scales at which a Gaussian kernel smooths as much as this kernel.
+        # The scales h / std at which a Gaussian kernel smooths as much as this kernel.
         scales = np.exp(log_bandwidth) / (self.canonical_ratio * self._std)
         varying_relevance = -np.expm1(-(scales**-2.0))
         relevance[self._numeric] = np.where(self._is_constant, 0.0, varying_relevance)
@@ -246,6 +250,8 @@ class _GradientSearch:
     common_point = None
 
     def __init__(self, criterion, rows, kernel, sample, trials):
+        # `criterion` is a name; the kernel compares the numeric columns of the rows, of which
+        # `sample` is a ValueSample.
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
         self.sample, self.trials = sample, trials
         self.space = _SearchSpace(sample, rows, canonical_ratio(kernel))
@@ -319,6 +325,7 @@ class _GradientSearch:
             for start in self._starts():
                 self._descend(start, n_steps=_FIRST_STEPS)
             return
+        # `rows.start` is a bandwidth of all rows. Divided by this factor, it suits the sample.
         factor_to_all_rows = self.rescale_to_all_rows(np.ones_like(self.rows.start))
         # A feature that does not matter to lines has a huge scale, where the gradient is 0. It
         # may matter to parabolas, so that scales start at most at the largest ones at which a
@@ -329,7 +336,7 @@ class _GradientSearch:
             self._descend(start, n_steps=_FIRST_STEPS)
             return
         for point in (self.space.multiply_scales(start, _WIDENING), *self._best_of_subset()):
-            self._value_at(point)
+            self._value_at(point)  # adds the point to `trials`
 
     def is_gain(self, common_bandwidth, bandwidth):
         """Return True if several bandwidths are better than a common scale by more than chance.
@@ -365,8 +372,9 @@ class _GradientSearch:
         """
         sample, (center, scale) = self.sample, self.sample.units[:2]
         weights = sample.sample_weight
+        # The weight of the row that is added, 1 / (n + 1) if all rows have the same weight.
         mixing_weight = background_mixing_weight(len(sample), weights)
-        # Standardized targets are turned into 0 and 1.
+        # Standardized targets, and their predictions, are turned back into the unit of 0 and 1.
         classes = (sample.values * scale + center).round()
         probabilities = leave_one_out.predictions().left_out * scale + center
         mean = np.average(classes, axis=0, weights=weights)
@@ -524,6 +532,7 @@ class _GradientSearch:
         trial[coordinates] = self.space.log_highest[coordinates]
         if np.array_equal(trial, self.trials.best):
             return
+        # A loss of the fraction _NO_LOSS of this size counts as nothing.
         size = 1.0 if self.criterion == "aicc" else abs(value)
         if self._value_at(trial) <= value + _NO_LOSS * size:
             self.trials.best = trial
@@ -548,9 +557,9 @@ class _GradientSearch:
                 return
         factor, trials.value = minimize_scale(
             lambda factors: self._criterion(leave_one_out.scores(factors)),
-            *_FACTORS,
+            *_FACTOR_RANGE,
             step=math.log(2) / 4,
-            precision=STEP,
+            precision=STEP,  # so coarse that the grid is not refined
         )
         trials.best = trials.best.copy()
         trials.best[: space.n_scales] += math.log(factor)

@@ -55,7 +55,7 @@ class Sample:
         self._n_ratio = 1.0  # number of all rows divided by the number of rows of the sample
         # With a gap, a row is left out with its neighbours in the order of the rows.
         self._keeps_order = rows.gap > 0
-        std = None
+        std = None  # computed from all rows if rows are drawn at once, else from the sample
         if are_sampled(self.X):
             if len(self) > max_rows:
                 std = checked_std(rows.stats)
@@ -139,8 +139,8 @@ class Units(NamedTuple):
         """Compute the units of targets (n_samples, n_values).
 
         If `each_column` is True and there are several columns, the scale of a column is its
-        standard deviation. Otherwise all columns share a power of two, which is close to the
-        largest standard deviation, so that scaled values keep all digits.
+        standard deviation. Otherwise all columns share the power of two above the largest
+        standard deviation, so that scaled values keep all digits.
         """
         stats = column_stats(values, sample_weight)
         std = std_above_rounding(stats)
@@ -186,6 +186,7 @@ class ValueSample(Sample):
         if not self._keeps_order:
             self._join_copies()
         self.limit(max_rows)
+        # With `standardize`, each column of targets gets a scale of its own.
         self.units = Units.from_values(
             self.values, self.sample_weight, each_column=rows.standardize
         )

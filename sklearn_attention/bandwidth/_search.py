@@ -173,7 +173,7 @@ class Rows:
         weights = np.where((is_far & has_outliers).any(axis=1), 0.0, weights)
         if np.count_nonzero(weights) < _MIN_ROWS_WITHOUT_OUTLIERS:
             return self
-        # In columns with outliers, `has_outliers` (n_columns,) limits bandwidths.
+        # `has_outliers` (n_columns,) keeps bandwidths from growing until they reach outliers.
         return replace(self, sample_weight=weights, has_outliers=has_outliers)
 
     def with_options(self, **changes):
@@ -200,7 +200,7 @@ class Rows:
         * there are several numeric columns, but not so many that gradients take long;
         * a local polynomial has fewer coefficients than there are rows;
         * the kernel is a product of positive factors, whose gradients are known;
-        * no `gap` leaves out neighbouring rows, since gradients exist only without a gap.
+        * no `gap` leaves out neighbouring rows, which only the search for one scale supports.
         """
         n_features = len(self.columns.numeric)
         is_auto = isinstance(self.per_feature, str) and not self.gap
@@ -340,7 +340,7 @@ class Trials:
         if kind not in (None, _SearchStopped):
             return False
         if self.best is None:
-            # The second half of the message for densities, and for smoothers.
+            # `needs` says what a bandwidth would need. Densities have no values.
             rows, needs = self._rows, "the criterion is finite: pass numbers"
             if rows.values is not None:
                 needs = (
@@ -384,7 +384,7 @@ def search_range(Z, ratio, *, min_rows=1, of_density=False, is_integrated=True):
     # The smallest scale is this fraction of this quantile of the distances.
     fraction, quantile = _MIN_SCALE if min_rows == 1 else _MIN_SCALE_OF_SEVERAL_ROWS
     # Each design point is its own nearest neighbour, which does not count.
-    distances = KDTree(design_points).query(design_points, k=[min_rows + 1])[0]
+    distances, _ = KDTree(design_points).query(design_points, k=[min_rows + 1])
     floor = 0.0
     if of_density:
         # If most rows repeat others, the design points are a grid, and a bandwidth below its
