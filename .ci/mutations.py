@@ -301,8 +301,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_neighbors.py",
-        "Z[left_out.rows], Z, candidates[-1] + 1)[:, 1:]",
-        "Z[left_out.rows], Z, candidates[-1] + 1)[:, :-1]",
+        "Z[leave_one_out.rows], Z, candidates[-1] + 1)[:, 1:]",
+        "Z[leave_one_out.rows], Z, candidates[-1] + 1)[:, :-1]",
         "a row left out is its own neighbour",
     ),
     Mutation(

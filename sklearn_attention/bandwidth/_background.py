@@ -35,29 +35,32 @@ class Background(NamedTuple):
 
     def log_density(self, X):
         """Compute the log-densities of rows, (n,)."""
-        # The sum begins with zeros from X, which are in partitions of Dask if X is.
+        # The sum starts from 0 * X, which keeps the type and the partitions of a Dask array.
         log_density = 0.0 * X[:, 0] - np.log(self._n_levels()).sum()
         for j in self.columns.numeric:
             center, scale = self.center[j], self.scale[j]
-            # The density is root^-3 / scale with root = (2 + z^2)^(1/2). Halves are
-            # subtracted, and `hypot` is used, so that nothing overflows.
+            # The density is root^-3 / scale with root = (2 + z^2)^(1/2). Halves of the numbers
+            # are subtracted, and `hypot` squares z, so that no intermediate result overflows. z
+            # itself may overflow, and the log-density is then -inf.
             with np.errstate(over="ignore"):
                 root = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
-            # It is divided by the probability of the range between the bounds.
+            # The bounds are mapped to numbers from -1 to 1. Half of their distance is the
+            # probability of the range between them, by which the density is divided.
             low, high = self._uniform_bounds(j)
             log_divisor = np.log(scale) + np.log((high - low) / 2)
             log_density = log_density - 3 * np.log(root) - log_divisor
         return log_density
 
     def cdf(self, X):
-        """Compute probabilities of at most the numbers and ordered levels of rows, (n,).
+        """Compute the distribution function at rows, (n,).
 
-        An unordered category counts with the probability of its level.
+        This is the probability that each number, and each ordered level, is at most that of the
+        row. An unordered category counts with the probability of its level.
         """
         probability = 1.0
         for j in self.columns.numeric:
             low, high = self._uniform_bounds(j)
-            # The v of a number is uniform between those of the bounds.
+            # The number v is uniform between `low` and `high`, the v of the bounds.
             v = np.tanh(np.arcsinh((X[:, j] - self.center[j]) / self.scale[j] / np.sqrt(2)))
             probability = probability * (v.clip(low, high) - low) / (high - low)
         for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
@@ -71,17 +74,20 @@ class Background(NamedTuple):
         for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
             X[:, j] = random_state.randint(n_levels, size=n)
         for j in self.columns.numeric:
+            # The number v, which is between -1 and 1, is uniform between those of the bounds.
             v = random_state.uniform(*self._uniform_bounds(j), size=n)
             X[:, j] = self.center[j] + self.scale[j] * t_quantile((v + 1) / 2)
+        # Rounding errors may move numbers beyond the bounds.
         return X if self.bounds is None else X.clip(*self.bounds.T)
 
     def _n_levels(self):
+        """Return the number of levels of each category, in a list."""
         return [self.columns.n_levels[j] for j in self.columns.categorical]
 
     def _uniform_bounds(self, j):
         """Return the v of the bounds of a column, a pair of numbers or of arrays (n,)."""
         bounds = np.array([-np.inf, np.inf]) if self.bounds is None else self.bounds[j]
-        # The bounds are a column, since the center may be an array.
+        # The bounds become a column, since the center of a column of X may be an array (n,).
         z = (bounds.reshape(2, 1) - self.center[j]) / self.scale[j]
         return np.tanh(np.arcsinh(z / np.sqrt(2)))
 
@@ -108,6 +114,7 @@ def center_and_scale(X, columns, sample_weight=None):
         quantiles = np.quantile(X, levels, **options) / 2
         quantiles -= np.quantile(-X, levels[::-1], **options) / 2
         half = quantiles[2] / 2 - quantiles[0] / 2
+        # A smaller distance is a rounding error: the quantiles are equal.
         rounding = 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
         center[columns.numeric] = quantiles[1]
         scale[columns.numeric] = np.where(half > rounding, half, feature_std(X, sample_weight))
@@ -128,17 +135,19 @@ def background_mixing_weight(n_samples, sample_weight=None):
 def leave_one_out_mass(weights):
     """Compute for each row the sum of the weights of all other rows, (n,)."""
     masses, heaviest = weights.sum() - weights, weights.argmax()
-    # If one row has most of the weight, this difference has lost digits.
+    # If one row has most of the weight, its difference has lost digits and is summed instead.
     if masses[heaviest] < weights[heaviest]:
         masses[heaviest] = np.delete(weights, heaviest).sum()
     return masses
 
 
 def reflections(X, bounds, distances=0.0):
-    """Yield the rows, and then tables of their mirror images in bounds (n_columns, 2).
+    """Yield X, and then tables (n, n_columns) of the mirror images of its rows in the bounds.
 
-    With several bounds, images have images. Between two bounds of a column there are infinitely
-    many: the first ones are yielded, and all within `distances` (n_columns,) of the bounds.
+    `bounds` is (n_columns, 2), infinite where there is no bound. If several columns have
+    bounds, there is a table for each combination of the images of the columns. A column between
+    two bounds has infinitely many images. Only the first one beyond each bound is yielded, and
+    all that lie within `distances` (n_columns,) of a bound.
     """
     distances, images_of_columns = np.broadcast_to(distances, X.shape[1]), []
     for x, (low, high), distance in zip(X.T, bounds, distances, strict=True):
@@ -154,13 +163,13 @@ def reflections(X, bounds, distances=0.0):
             images.append(2 * (low if np.isfinite(low) else high) - x)
         images_of_columns.append(images)
     for images in itertools.product(*images_of_columns):
-        yield np.stack(images, axis=1)  # also of Dask columns
+        yield np.stack(images, axis=1)  # a Dask array if X is one
 
 
 def fold(x, low, high):
     """Reflect numbers at bounds, which may be infinite, until they lie within them."""
     if np.isfinite(high - low):
-        # A triangle wave with the period 2 (high - low), which is 0 at low.
+        # The distance from `low` is a triangle wave of x with the period 2 (high - low).
         x = low + np.abs((x - high) % (2 * (high - low)) - (high - low))
     elif np.isfinite(low):
         x = low + np.abs(x - low)

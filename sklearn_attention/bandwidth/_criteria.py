@@ -104,7 +104,7 @@ def corrected_akaike(scores, n_samples) -> np.ndarray:
 def zero_rounding_errors(scores, size):
     """Return Scores in which errors that are only rounding errors are 0.
 
-    `size` is the largest absolute value among the targets, in their unit in `scores`.
+    `size` is the largest absolute value among the targets, in the unit of the errors.
     """
     is_exact = scores.left_out < _ROUNDING * size**2
     # The squared residual becomes a tiny positive number, since criteria take its logarithm.
@@ -130,11 +130,13 @@ SMOOTHER_CRITERIA = {
 
 
 def evaluate_criterion(name, scores, n_samples, size):
-    """Evaluate a criterion by its name; it is infinite if a row has no prediction.
+    """Evaluate the criterion with this name, (n_scales,); infinite if a row has no prediction.
 
     Where predictions are exact, the result does not depend on rounding errors. `n_samples` is
-    the number of rows of positive weight, and `size` that of `zero_rounding_errors`.
+    the number of rows of positive weight. `size` is the largest absolute value among the
+    targets, in the unit of the errors in `scores`.
     """
+    # Errors are NaN if a row has no prediction.
     values = SMOOTHER_CRITERIA[name](zero_rounding_errors(scores, size), n_samples)
     return np.where(np.isnan(values), np.inf, values)
 
@@ -142,11 +144,12 @@ def evaluate_criterion(name, scores, n_samples, size):
 def criterion_slopes(name, scores, n_samples, size):
     """Differentiate a criterion at one bandwidth with respect to the fields of its Scores.
 
-    Returns the partial derivatives with respect to the leave-one-out error, the squared
-    residual and the trace. The arguments are those of `evaluate_criterion`.
+    Returns the partial derivatives with respect to the leave-one-out error, the mean squared
+    residual and the trace. `name` is one of `SMOOTHER_CRITERIA`; `n_samples` is the number of
+    rows; `size` is the largest absolute value among the targets.
     """
     if scores.left_out < _ROUNDING * size**2:
-        return 0.0, 0.0, 0.0  # rounding errors have no slope
+        return 0.0, 0.0, 0.0  # the error is a rounding error, which has no slope
     if name == "loo":
         return 1.0, 0.0, 0.0
     dof = scores.trace / n_samples  # as a fraction of the rows
@@ -156,6 +159,6 @@ def criterion_slopes(name, scores, n_samples, size):
     if name == "gcv":
         residual_dof = 1 - dof
         return 0.0, 1 / residual_dof**2, 2 * scores.fitted / (n_samples * residual_dof**3)
-    residual_dof = 1 - dof - 2 / n_samples  # only "aicc" is left
+    residual_dof = 1 - dof - 2 / n_samples  # the last criterion is "aicc"
     trace_slope = (1 + (1 + dof) / residual_dof) / (n_samples * residual_dof)
     return 0.0, 1 / scores.fitted, trace_slope

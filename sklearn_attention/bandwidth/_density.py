@@ -36,28 +36,36 @@ class _LogSums:
         Compares the numeric columns.
     columns : Columns
     weights : ndarray of shape (n_samples,)
-    table : callable
-        ``table(kind, n_levels, lam)`` returns the values of a category's kernel between every
-        two levels, and their derivatives in lambda.
+    make_level_table : callable
+        ``make_level_table(kind, n_levels, lam)`` returns the values (n_levels, n_levels) of a
+        category's kernel between every two levels, and their derivatives in lambda.
     bounds : ndarray of shape (n_columns, 2), default=None
         With bounds, sums are over the rows and their mirror images. Each row leaves out its own
         images as well.
     """
 
-    def __init__(self, X, kernel, columns, weights, *, table=level_table, bounds=None):
-        self._columns, self._table = columns, table
+    def __init__(
+        self, X, kernel, columns, weights, *, make_level_table=level_table, bounds=None
+    ):
+        self._columns, self._make_level_table = columns, make_level_table
+        # The first image is X itself. The others are its mirror images in the bounds.
         images = [X] if bounds is None else list(reflections(X, bounds))
         rows, n_images = np.concatenate(images), len(images)
-        # A call without gradient takes linear time for a single numeric column and most
-        # kernels. Then the weights of averages over each table of images are summed.
+        # `form_along` returns None if no algorithm sums the kernel along one column in linear
+        # time.
         is_single_number = columns.kinds == ("numeric",)
         self.in_linear_time = is_single_number and form_along(kernel, 1) is not None
         if self.in_linear_time:
             options = {"bandwidth": 1.0, "sample_weight": weights, "leave_one_out": True}
+            # `read` prepares sums of the kernel between each row of an image and all rows of X
+            # but the one it is an image of. A Reduction evaluates such sums at any bandwidth;
+            # with empty="nan" sums of 0 stay 0.
             problems = (
                 read(image, X, values=None, kernel=kernel, **options)[0] for image in images
             )
             self._reductions = [Reduction(problem, empty="nan") for problem in problems]
+        # Several columns, categories and gradients need sums over all pairs of rows, which take
+        # quadratic time. The first n of the `rows` are X, about which the sums are.
         self._pairs = PairSums(
             rows[:, columns.numeric],
             rows[:, columns.categorical].astype(np.intp),
@@ -67,15 +75,20 @@ class _LogSums:
         )
 
     def __call__(self, bandwidth, eval_gradient):
-        """Return the logarithms (n_samples,), -inf of 0, at a bandwidth (n_columns,).
+        """Return the logarithms (n_samples,) of the sums at a bandwidth, and `vjp`.
 
-        The second result is their `vjp`, or None without `eval_gradient`.
+        The bandwidth (n_columns,) has lambdas for categories. The logarithm of a sum of 0 is
+        -inf. ``vjp(slopes)`` turns derivatives with respect to the logarithms into those with
+        respect to the bandwidth. Without `eval_gradient` it must not be called, and may be
+        None.
         """
         if self.in_linear_time and not eval_gradient:
             return self._in_linear_time(float(bandwidth[0])), None
         numeric, categorical = self._columns.numeric, self._columns.categorical
         kinds, n_levels = self._columns.kinds, self._columns.n_levels
-        tables = [self._table(kinds[j], n_levels[j], bandwidth[j]) for j in categorical]
+        tables = [
+            self._make_level_table(kinds[j], n_levels[j], bandwidth[j]) for j in categorical
+        ]
         _, log_sums, vjp_of_pairs = self._pairs(
             bandwidth[numeric], tables, slopes=eval_gradient
         )
@@ -83,20 +96,22 @@ class _LogSums:
         def vjp(slopes):
             gradient = np.zeros(len(bandwidth))
             gradient[[*numeric, *categorical]] = vjp_of_pairs(slopes)
-            # Those of numeric columns are derivatives with respect to logarithms.
+            # PairSums differentiates with respect to the logarithms of numeric bandwidths.
             gradient[numeric] /= bandwidth[numeric]
             return gradient
 
         return log_sums, vjp
 
     def _in_linear_time(self, bandwidth):
-        """Return the logarithms (n_samples,) for a single numeric column."""
+        """Return the logarithms of the sums (n_samples,) for a single numeric column."""
         log_sums, rows = [], np.arange(len(self._reductions[0].problem.keys))
         for image, reduction in enumerate(self._reductions):
-            # If mirror images are so far away that their sum is below its error bound, it is
-            # not computed again in a slower way.
+            # Inaccurate sums over X itself are computed again in a slower way. Those over
+            # mirror images are not, and count as 0, since a sum below its error bound is small:
+            # the images are far away.
             sums = reduction.sums(rows, bandwidth, max_share=0.0 if image else 1.0)
             log_sums.append(np.where(sums.is_accurate, sums.log_total, -np.inf))
+        # The weights of a problem are divided by their unit, whose logarithm is added again.
         return np.logaddexp.reduce(log_sums) + self._reductions[0].problem.log_weight_unit
 
 
@@ -109,7 +124,10 @@ class _Likelihood:
     """
 
     def _set_background(self, X, columns, weights, bounds=None):
-        """Set the background that the columns of X have, and the weights of the rows."""
+        """Compute both terms' weights in the mixture, and the background's density at X.
+
+        `weights` (n_samples,) are those of the rows, with any sum.
+        """
         mixing_weight = background_mixing_weight(len(X), weights)
         background = Background(*center_and_scale(X, columns, weights), columns, bounds)
         self._row_weights = weights / weights.sum()
@@ -141,7 +159,7 @@ class _Likelihood:
         return value, vjp(self._row_weights * np.exp(log_kernels - log_mixture))
 
     def background_weight(self, bandwidth):
-        """Compute the fraction of the weight of rows that fit the background better."""
+        """Compute the fraction of the rows, by weight, that the background describes better."""
         log_kernels, _ = self._log_kernels(bandwidth, eval_gradient=False)
         return float(self._row_weights @ ~(log_kernels > self._log_background))
 
@@ -239,7 +257,7 @@ class DensityLikelihood(_Likelihood):
         columns = columns or Columns.numbers(X.shape[1])
         weights = _scaled_weights(X, sample_weight)
         self._is_numeric = columns.is_numeric
-        # The logarithm of the sum over j != i of w_j, for each row i.
+        # For each row i, the logarithm of the sum of w_j over j != i.
         self._log_mass = np.log(leave_one_out_mass(weights))
         self._set_background(X, columns, weights, bounds)
         self._sums = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
@@ -248,7 +266,7 @@ class DensityLikelihood(_Likelihood):
     def _log_density(self, bandwidth, eval_gradient):
         """Return the log-densities (n_samples,) of rows by all others, and their vjp."""
         log_sums, vjp_of_sums = self._sums(bandwidth, eval_gradient)
-        # Each kernel of a number is divided by its bandwidth, so that its integral is 1.
+        # The kernel of a numeric column is divided by its bandwidth, so that its integral is 1.
         divisors = np.where(self._is_numeric, bandwidth, 1.0)
 
         def vjp(slopes):
@@ -318,20 +336,25 @@ class ConditionalLikelihood(_Likelihood):
         sample_weight: np.ndarray | None = None,
     ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
-        weights = _scaled_weights(X, sample_weight)
+        weights = _scaled_weights(X, sample_weight)  # the largest is from 1 to 2
+        # The background is a density of the targets.
         self._set_background(y[:, None], Columns.numbers(1), weights)
-        # Sums of K(x_i, x_j), the denominator.
-        self._feature_sums = _LogSums(X, kernel, columns, weights, table=_unnormalized_table)
-        # Sums of K(x_i, x_j) K_g(y_i - y_j), the numerator. The target is the last column.
+        # Sums of K(x_i, x_j), the denominator. Features only weight the rows, so that their
+        # kernels need not be normalized.
+        self._feature_sums = _LogSums(
+            X, kernel, columns, weights, make_level_table=_unnormalized_level_table
+        )
+        # Sums of K(x_i, x_j) K_g(y_i - y_j), the numerator. The target is the last column. Each
+        # factor is a tuple of its name, kernel, and columns among the numeric ones.
         n_numeric = len(columns.numeric)
-        groups = [("features", kernel, list(range(n_numeric)))] if n_numeric else []
-        joint_kernel = ProductKernel([*groups, ("target", target_kernel, [n_numeric])])
+        factors = [("features", kernel, list(range(n_numeric)))] if n_numeric else []
+        joint_kernel = ProductKernel([*factors, ("target", target_kernel, [n_numeric])])
         self._joint_sums = _LogSums(
             np.column_stack([X, y]),
             joint_kernel,
             columns + Columns.numbers(1),
             weights,
-            table=_unnormalized_table,
+            make_level_table=_unnormalized_level_table,
         )
 
     def _log_density(self, bandwidth, eval_gradient):
@@ -341,7 +364,8 @@ class ConditionalLikelihood(_Likelihood):
         """
         log_joint, vjp_of_joint = self._joint_sums(bandwidth, eval_gradient)
         log_features, vjp_of_features = self._feature_sums(bandwidth[:-1], eval_gradient)
-        # Both sums are -inf, and their difference is NaN, if no other row has similar features.
+        # If no other row has similar features, both logarithms are -inf, and their difference
+        # is NaN. The division by the target's bandwidth makes the integral of its kernel 1.
         with np.errstate(invalid="ignore"):
             log_density = log_joint - log_features - np.log(bandwidth[-1])
 
@@ -355,11 +379,11 @@ class ConditionalLikelihood(_Likelihood):
 
 
 def _scaled_weights(X, sample_weight):
-    """Return the weights of rows, 1 by default, such that the largest is from 1 to 2."""
+    """Return the weights of rows, 1 by default, divided so that the largest is from 1 to 2."""
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     return weights / weight_unit(weights)
 
 
-def _unnormalized_table(kind, n_levels, lam):
+def _unnormalized_level_table(kind, n_levels, lam):
     """Return the `level_table` of a kernel whose values at a level need not sum to 1."""
     return level_table(kind, n_levels, lam, normalized=False)

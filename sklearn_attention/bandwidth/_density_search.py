@@ -36,20 +36,20 @@ from ._search import (
     search_range,
 )
 
-# Number of common bandwidths of all columns that are tried before the descents, and number of
-# points around a rule of thumb, of which the logarithms differ from the rule by at most the
-# second number. Descents start from the best of each.
-_N_TRIED, _MAX_LOG_RATIO = 16, 1.5
+# Number of common bandwidths of all columns, and of points around a rule of thumb, that are
+# tried before the descents, which start from the best of each. The logarithms of the points
+# differ from those of the rule by at most the second number.
+_N_CANDIDATES, _MAX_LOG_RATIO = 16, 1.5
 # Steps of the descents from several starts; a last descent goes on from the best point. Fits of
 # 24 sets of 250 to 300 rows take 0.89 of the time of full descents, and 0.65 with 32 features;
 # the mean log-density of new rows is the same to 2e-4.
 _FIRST_STEPS = 8
-# If there are more rows than this, that many of them choose where the descent of all rows
-# starts. Fits of 28 sets of 600 to 1500 rows take 0.64 of the time; the mean log-density of new
-# rows is the same to 4e-5.
-_FIRST_ROWS = 300
+# If there are more rows than this, the descent of all rows starts from the best point of a
+# subset of this size. Fits of 28 sets of 600 to 1500 rows take 0.64 of the time; the mean
+# log-density of new rows is the same to 4e-5.
+_SUBSET_ROWS = 300
 # Maximum number of rows of the sample if the criterion takes linear time.
-MAX_LINE_ROWS = 100_000
+MAX_ROWS_IN_LINEAR_TIME = 100_000
 # A number is a point mass if at least _MIN_COPIES rows share it, and _TIMES_NEIGHBORS times as
 # many as share the next smaller or the next larger number. A search leaves these rows out if at
 # least _MIN_REMAINING other rows remain.
@@ -67,16 +67,21 @@ _MAX_BOUNDED_BANDWIDTH = 0.2
 class DensitySearch(BandwidthRule):
     """The bandwidths of all features whose density estimate has the largest likelihood.
 
-    A criterion of linear time is computed on a grid, which is refined in its valleys. Otherwise
-    common bandwidths of all features come first, then L-BFGS-B from the best of them, over the
-    logarithms of the bandwidths with exact gradients, then Powell's method for kernels of
-    bounded support. The best of all bandwidths tried is returned.
+    A criterion that takes linear time is computed on a grid, which is refined in its valleys.
+    Any other criterion is minimised in three steps, of which the best bandwidth is returned:
+
+    1. A few steps of L-BFGS-B start from rules of thumb, and from the best common bandwidth of
+       all features. If there are many rows, a subset of them chooses the only start.
+    2. L-BFGS-B descends from the best bandwidth so far. Its variables are the logarithms of the
+       bandwidths, and its gradients are exact.
+    3. For kernels of bounded support, Powell's method goes on from the best bandwidth.
     """
 
     searches = True
 
     def choose(self, rows, kernel, observe=None):
         """Return the BandwidthChoice for Rows, each of whose numeric columns has the kernel."""
+        # Calls of `make_criterion` add the rows, their weights, and bounds.
         make_criterion = partial(DensityLikelihood, kernel=kernel, columns=rows.columns)
         kernels = [kernel] * rows.X.shape[1]
         all_columns = np.ones(len(kernels), dtype=bool)
@@ -100,8 +105,8 @@ class ConditionalSearch(BandwidthRule):
     target_bandwidth : float, default=None
         Bandwidth of the target if it is fixed.
     has_masses : bool, default=True
-        Whether a target that many rows share is a point mass. It is none if targets are
-        residuals, which are equal only after rounding.
+        Whether the search looks for point masses: targets that many rows share. Residuals,
+        which are equal only after rounding, have none.
     """
 
     target_kernel: Any
@@ -115,7 +120,8 @@ class ConditionalSearch(BandwidthRule):
 
         The kernel compares the numeric features.
         """
-        # The target is the last column of a table with the features.
+        # The target is the last column of a table with the features. `describe` returns the
+        # name and the value of a column for warnings, which are only about the target.
         joint_rows = replace(
             rows,
             X=np.column_stack([rows.X, rows.values]),
@@ -124,12 +130,14 @@ class ConditionalSearch(BandwidthRule):
             describe=lambda column, value: ("the target", value),
         )
         kernels = [kernel] * rows.X.shape[1] + [self.target_kernel]
+        # Bandwidths that are searched are NaN.
         fixed = np.full(len(kernels), np.nan)
         fixed[:-1] = np.nan if self.bandwidth is None else self.bandwidth
         fixed[-1] = np.nan if self.target_bandwidth is None else self.target_bandwidth
-        is_integrated = np.arange(len(kernels)) == len(kernels) - 1
+        is_integrated = np.arange(len(kernels)) == len(kernels) - 1  # only the target is
 
         def make_criterion(X, sample_weight, bounds):
+            """Return the likelihood; `bounds` is None, since this search has no bounds."""
             return ConditionalLikelihood(
                 X[:, :-1],
                 X[:, -1],
@@ -146,7 +154,7 @@ class ConditionalSearch(BandwidthRule):
             observe,
             is_integrated=is_integrated,
             fixed=fixed,
-            has_masses=self.has_masses,
+            find_masses=self.has_masses,  # a mass is a target that many rows share
         )
         return search.run()
 
@@ -164,21 +172,25 @@ def point_masses(X, columns, is_integrated=None):
     Returns
     -------
     is_regular : ndarray of bool of shape (n_samples,)
-        True for rows without such a number, or for all rows if too few are without.
+        True for rows without such a number; True for all rows if fewer than `_MIN_REMAINING`
+        rows are without.
     masses : list of (int, float, float)
-        Column, number and fraction of the rows for each such number.
+        For each such number: its column, the number itself, and the fraction of the rows that
+        share it.
     """
-    # Leave-one-out describes each copy by the others, so that a few make bandwidths vanish.
-    # Rounded values and counts have about as many copies as their neighbours.
+    # In leave-one-out the copies of a number predict each other, so that a point mass makes the
+    # best bandwidth 0. Rounded values and counts, which have about as many copies as the next
+    # smaller and larger numbers, are no point masses.
     is_shared, masses = np.zeros(len(X), dtype=bool), []
     for j in columns.numeric:
         if is_integrated is not None and not is_integrated[j]:
             continue
         values, position, counts = np.unique(X[:, j], return_inverse=True, return_counts=True)
         padded = np.pad(counts, 1, constant_values=1)
+        # The larger of the counts of the next smaller and the next larger number.
         neighbors = np.maximum(padded[:-2], padded[2:])
         is_mass = counts >= np.maximum(_TIMES_NEIGHBORS * neighbors, _MIN_COPIES)
-        is_mass &= len(values) > 1
+        is_mass &= len(values) > 1  # a constant column has no point mass
         is_shared |= is_mass[position]
         masses += [(j, values[k], counts[k] / len(X)) for k in np.flatnonzero(is_mass)]
     has_enough = (~is_shared).sum() >= _MIN_REMAINING
@@ -200,9 +212,9 @@ class _LikelihoodSearch:
     is_integrated : ndarray of bool of shape (n_columns,)
         True for integrated columns.
     fixed : ndarray of shape (n_columns,), default=None
-        Bandwidths that are not searched, NaN where they are.
-    has_masses : bool, default=True
-        Whether numbers that many rows share are point masses.
+        Bandwidths that are not searched; NaN for each column whose bandwidth is searched.
+    find_masses : bool, default=True
+        Whether the search looks for point masses, numbers that many rows share.
     """
 
     def __init__(
@@ -214,44 +226,59 @@ class _LikelihoodSearch:
         *,
         is_integrated,
         fixed=None,
-        has_masses=True,
+        find_masses=True,
     ):
         n_columns = len(kernels)
         self._rows, self._columns = rows, rows.columns
         self._is_numeric = rows.columns.is_numeric
+        # `make_criterion` takes rows, weights and bounds, and returns the likelihood as a
+        # function of the bandwidth.
         self._make_criterion = make_criterion
+        # `describe` returns the name and the value of a column as the user passed them, for
+        # warnings.
         self._describe = rows.describe or (lambda column, value: (f"column {column}", value))
-        # Constant columns have the fixed bandwidth 1.
+        # `fixed` has the bandwidths that are not searched, and NaN for all others. Constant
+        # columns have the fixed bandwidth 1.
         fixed = np.full(n_columns, np.nan) if fixed is None else fixed
         self._fixed = np.where(np.array(rows.columns.kinds) == CONSTANT, 1.0, fixed)
         self._is_searched = np.isnan(self._fixed)
+        # (n_columns,) bool: True if the density integrates to 1 over the column.
         self._is_integrated = is_integrated
-        self._ratios = np.array([canonical_ratio(kernel) for kernel in kernels])
+        # A kernel smooths as a Gaussian one does at the Gaussian's bandwidth times this ratio.
+        self._canonical_ratios = np.array([canonical_ratio(kernel) for kernel in kernels])
         self._has_kinks = any(math.isfinite(kernel.support) for kernel in kernels)
         self._trials = Trials("likelihood", rows, observe)
-        # 1. Choose center and unit of each column by most of the rows, so that neither an
-        # offset nor outliers cost digits.
-        self._sample = sample = Sample("likelihood", rows, MAX_LINE_ROWS)
+        # 1. Compute the center and the unit of each column, before the sample is limited more.
+        # Columns are centered so that a large offset costs no digits. The unit is robust, since
+        # outliers would enlarge a standard deviation.
+        self._sample = sample = Sample("likelihood", rows, MAX_ROWS_IN_LINEAR_TIME)
         center, scale = center_and_scale(sample.X, self._columns, sample.sample_weight)
         self._background = np.array([center, scale])
+        # Twice the scale is the distance between two quantiles, which is NORMAL_QUANTILE_RANGE
+        # standard deviations of a normal distribution.
         self._unit = np.where(self._is_numeric, 2 * scale / NORMAL_QUANTILE_RANGE, 1.0)
-        # In units, log-densities are larger by this number.
+        # The log-density of columns in their units is that of the original columns plus this
+        # number.
         self._log_volume = np.log(self._unit[is_integrated]).sum()
         self._bounds, n_images = None, 1
         if rows.bounds is not None:
             self._bounds = (rows.bounds - center[:, None]) / self._unit[:, None]
             n_images = len(list(reflections(sample.X[:1], self._bounds)))
-        # 2. Limit the number of rows, and leave those with point masses out.
+        # 2. Limit the number of rows, and leave out those at a point mass, which would make the
+        # best bandwidth 0.
         sample.limit(self._max_rows(n_images))
         self._masses, self._is_without_masses = [], False
-        if has_masses:
+        if find_masses:
+            # True for rows that are at no point mass.
             is_regular, self._masses = point_masses(sample.X, self._columns, is_integrated)
             self._is_without_masses = not is_regular.all()
             sample.take(is_regular)
+        # 3. Prepare the criterion, and the range of bandwidths and lambdas to try.
         sample.X = self._in_units(sample.X)
         self._criterion = self._criterion_of(sample)
         self._low, self._high = self._range()
-        # Lambdas of a point are divided by these; that of a single level is 0.
+        # The lambdas of a point are divided by their largest values. A category with a single
+        # level has the largest value 0, and is divided by 1 instead.
         self._max_lambda = np.where(self._is_numeric | (self._high == 0), 1.0, self._high)
 
     def run(self):
@@ -262,58 +289,75 @@ class _LikelihoodSearch:
             else:
                 self._search_by_descents()
         best = self._trials.best
+        # Bandwidths of the sample, which may have fewer rows, become bandwidths of all rows.
         rescaled = self._sample.rescale_to_all_rows(best)
         bandwidth = np.where(self._is_searched, rescaled, best) * self._unit
+        # The value of a trial is minus the mean log-density in units.
         score = -self._trials.value - self._log_volume
         return BandwidthChoice(
             bandwidth, score, warnings=self._warnings(best), background=self._background
         )
 
     def _max_rows(self, n_images):
-        """Return the number of rows, with `n_images` images each, that a search can afford."""
+        """Return the maximum number of rows, with `n_images` images each, for a fast search."""
         weights = self._sample.sample_weight
+        # Two rows tell whether the criterion takes linear time.
         criterion_of_two_rows = self._make_criterion(
             self._in_units(self._sample.X[:2]),
             sample_weight=None if weights is None else weights[:2],
             bounds=self._bounds,
         )
         if criterion_of_two_rows.in_linear_time:
-            return MAX_LINE_ROWS
-        # The time is in proportion to the number of pairs with images.
+            return MAX_ROWS_IN_LINEAR_TIME
+        # The time is in proportion to the number of pairs of a row and an image of a row, which
+        # is n_images * n_rows^2.
         return int(MAX_SEARCH_ROWS / math.sqrt(n_images))
 
     def _criterion_of(self, sample):
+        """Return the likelihood of a sample as a function of the bandwidth in units."""
         return self._make_criterion(
             sample.X, sample_weight=sample.sample_weight, bounds=self._bounds
         )
 
     def _in_units(self, X):
+        """Subtract the center of each column from X, and divide by its unit."""
         # Numbers are limited, so that their squares are finite also for rows that are extremely
         # far from all others.
         with np.errstate(over="ignore"):
             return ((X - self._background[0]) / self._unit).clip(-LARGEST, LARGEST)
 
     def _range(self):
-        """Return the smallest and the largest bandwidths (n_columns,) to try, with lambdas."""
+        """Return the smallest and the largest bandwidths to try, arrays (n_columns,).
+
+        Numeric columns have bandwidths in units, and categories have lambdas.
+        """
+        # The smallest lambda is MIN_LEVEL_WEIGHT times the largest one.
         high = self._columns.highest_lam
         low = MIN_LEVEL_WEIGHT * high
         for j in self._columns.numeric:
-            column, ratio = self._sample.X[:, [j]], self._ratios[j]
+            # The kernel at the bandwidth `ratio` smooths as a Gaussian one at 1.
+            column, ratio = self._sample.X[:, [j]], self._canonical_ratios[j]
+            # For a density, outliers do not count in the range. If rounded values of an
+            # integrated column repeat, the range begins at their distance.
             low[j], high[j] = search_range(
                 column, ratio, of_density=True, is_integrated=self._is_integrated[j]
             )
             if self._bounds is not None:
+                # A wider kernel would need mirror images of mirror images, which criteria leave
+                # out. The extent is infinite unless the column has two bounds.
                 extent = np.ptp(self._bounds[j])
                 high[j] = min(high[j], _MAX_BOUNDED_BANDWIDTH * ratio * extent)
                 low[j] = min(low[j], high[j])
+        # The range of a fixed bandwidth is this bandwidth.
         is_fixed = ~self._is_searched
         low[is_fixed] = high[is_fixed] = (self._fixed / self._unit)[is_fixed]
         return low, high
 
     def _evaluate(self, bandwidth, eval_gradient=False):
-        """Compute minus the likelihood at a bandwidth in units, and its gradient or zeros.
+        """Compute minus the likelihood at a bandwidth in units, and its gradient (n_columns,).
 
-        The trial is stored, and reported in the units of the data.
+        The gradient is 0 unless `eval_gradient` is True. The trial is stored in `_trials`, and
+        reported in the units of the data.
         """
         result = self._criterion(bandwidth, eval_gradient)
         value, gradient = result if eval_gradient else (result, np.zeros(len(bandwidth)))
@@ -339,10 +383,12 @@ class _LikelihoodSearch:
         def objective(point):
             bandwidth = self._to_bandwidth(point)
             value, gradient = self._evaluate(bandwidth, eval_gradient=True)
-            # By the chain rule: these are the derivatives of the bandwidth along the point.
+            # By the chain rule: a bandwidth is its own derivative along its logarithm, and the
+            # largest lambda is the derivative of a lambda along their ratio.
             return value, gradient * np.where(self._is_numeric, bandwidth, self._max_lambda)
 
-        # The likelihood is a mean of logarithms, whose size is 1.
+        # Descents are relative to the size of the likelihood, which is 1 for a mean of
+        # logarithms. They store their points in `_trials`.
         starts = self._starts()
         if len(starts) > 1:
             for start in starts:
@@ -364,18 +410,27 @@ class _LikelihoodSearch:
     def _starts(self):
         """Return a list of bandwidths from which descents start.
 
-        With few rows they are: the rule of thumb; the geometric means of the rule and of the
-        largest bandwidths, since for a feature on which the target does not depend other starts
-        are too small; the best common bandwidth; and the best of points around the rule. With
-        many rows the only one is the best bandwidth of a subset.
+        With more than `_SUBSET_ROWS` rows, this is the best bandwidth of a subset. With fewer
+        rows, the list has:
+
+        * the rule of thumb;
+        * the geometric means of the rule's and of the largest bandwidths. A feature on which
+          the target does not depend has a very large best bandwidth, which is far from all
+          other starts;
+        * the best bandwidth of those that are equal in all numeric columns;
+        * the best one of points around the rule.
         """
         n_rows, rate = len(self._sample), 1 / (self._is_numeric.sum() + 4)
+        # The rule's bandwidths of Gaussian kernels are n^-rate units, and its lambdas shrink at
+        # the square of this rate. `wide` has the same lambdas as `rule`.
         lambdas = self._high * n_rows ** (-2 * rate)
-        rule = self._limited(self._ratios * n_rows**-rate, lambdas)
-        wide = self._limited(np.sqrt(rule * self._high), lambdas)
-        if n_rows > _FIRST_ROWS:
-            # A feature that does not matter to a few rows may matter to all, so that it starts
-            # where it has some effect.
+        # `_clip_to_range` takes bandwidths of numeric columns and lambdas of categories.
+        rule = self._clip_to_range(self._canonical_ratios * n_rows**-rate, lambdas)
+        wide = self._clip_to_range(np.sqrt(rule * self._high), lambdas)
+        if n_rows > _SUBSET_ROWS:
+            # A feature may have no effect on the subset, and a huge bandwidth, where the
+            # gradient is 0. It may have an effect on all rows, so that the descent starts at
+            # most at `wide`.
             return [np.minimum(self._best_of_subset(), wide)]
         starts = [rule, wide]
         for candidates in (self._common_candidates(lambdas), self._candidates_around(rule)):
@@ -383,57 +438,68 @@ class _LikelihoodSearch:
                 starts.append(min(candidates, key=lambda h: self._evaluate(h)[0]))
         return starts
 
-    def _limited(self, bandwidths, lambdas):
-        """Return bandwidths of numeric columns and lambdas of others, within their range."""
+    def _clip_to_range(self, bandwidths, lambdas):
+        """Return an array (n_columns,), clipped to the range of the search.
+
+        It has the `bandwidths` of numeric columns, and the `lambdas` of categories.
+        """
         return np.clip(np.where(self._is_numeric, bandwidths, lambdas), self._low, self._high)
 
     def _common_candidates(self, lambdas):
-        """Return a list of bandwidths that are equal in all numeric columns."""
+        """Return a list of bandwidths that are equal, in units, in all numeric columns."""
         if not self._is_numeric.any():
             return []
         ends = self._low[self._is_numeric].min(), self._high[self._is_numeric].max()
-        return [self._limited(h, lambdas) for h in np.geomspace(*ends, _N_TRIED)]
+        return [self._clip_to_range(h, lambdas) for h in np.geomspace(*ends, _N_CANDIDATES)]
 
     def _candidates_around(self, rule):
         """Return a list of bandwidths around a rule of thumb, if several are searched."""
         is_searched = self._is_searched
         if is_searched.sum() < 2:
             return []
-        # Columns are ordered by their moments, so that the order in X does not matter.
+        # The dimensions of a Halton sequence differ. To make the result independent of the
+        # order of columns in X, they get their dimensions in the order of their moments, or, if
+        # moments are equal, of their products with all columns.
         order = order_columns(self._sample.X[:, is_searched], self._sample.X)
         order = np.flatnonzero(is_searched)[order]
-        # Points fill the cube [0, 1]^n evenly. The first one of the sequence, which is 0, is
-        # skipped.
-        points = np.full((_N_TRIED, len(rule)), 0.5)
-        points[:, order] = Halton(len(order), scramble=False).random(_N_TRIED + 1)[1:]
+        # Points fill the cube [0, 1]^n evenly, with n the number of searched columns. The first
+        # point of the sequence, which is 0, is skipped.
+        points = np.full((_N_CANDIDATES, len(rule)), 0.5)
+        points[:, order] = Halton(len(order), scramble=False).random(_N_CANDIDATES + 1)[1:]
+        # Numeric columns get multiples of the rule, and categories get fractions of the largest
+        # lambda.
         bandwidths = rule * np.exp(_MAX_LOG_RATIO * (2 * points - 1))
-        return list(map(self._limited, bandwidths, points * self._high))
+        return list(map(self._clip_to_range, bandwidths, points * self._high))
 
     def _best_of_subset(self):
-        """Return the best bandwidths of a subset of the rows, rescaled to the sample."""
+        """Return the best bandwidth (n_columns,) of a subset of the rows, rescaled to all."""
         search, sample = copy(self), copy(self._sample)
         # Rows are sorted by their distances from the center and taken at regular steps, so that
         # the order of the rows does not matter.
         Z = sample.X
         distances = np.square(Z[:, self._is_numeric]).sum(axis=1)
         order = np.lexsort([*Z[:, self._columns.categorical].T, distances])
-        sample.take(order[np.linspace(0, len(order) - 1, _FIRST_ROWS).astype(int)])
+        sample.take(order[np.linspace(0, len(order) - 1, _SUBSET_ROWS).astype(int)])
         search._sample, search._trials = sample, Trials("likelihood", self._rows)
         search._criterion = self._criterion_of(sample)
         with search._trials:
             search._search_by_descents()
-        n_ratio = len(self._sample) / _FIRST_ROWS
+        # Bandwidths shrink as rows become more, and lambdas shrink at the square of this rate.
+        n_ratio = len(self._sample) / _SUBSET_ROWS
         factor = optimal_rate_factor(n_ratio, self._is_numeric.sum())
         best = search._trials.best * np.where(self._is_numeric, factor, factor**2)
         return np.clip(best, self._low, self._high)
 
     def _to_point(self, bandwidth):
-        """Return the point (n_columns,) of a bandwidth in units."""
+        """Return the point (n_columns,) of a bandwidth in units, with lambdas of categories.
+
+        It has the logarithms of bandwidths, and lambdas divided by their largest values.
+        """
         logs = np.log(np.where(self._is_numeric, bandwidth, 1.0))
         return np.where(self._is_numeric, logs, bandwidth / self._max_lambda)
 
     def _to_bandwidth(self, point):
-        """Return the bandwidth in units of a point, within the range."""
+        """Return the bandwidth, in units, of a point; clip it to the range of the search."""
         bandwidths = np.exp(np.where(self._is_numeric, point, 0.0))
         bandwidths = np.where(self._is_numeric, bandwidths, point * self._max_lambda)
         return np.clip(bandwidths, self._low, self._high)
@@ -441,6 +507,7 @@ class _LikelihoodSearch:
     def _warnings(self, bandwidth):
         """Return a list of at most one warning about the best bandwidth, in units."""
         X, n = self._sample.X, len(self._sample)
+        # The fraction of the rows that the background describes better than the other rows do.
         share = self._criterion.background_weight(bandwidth)
         if share > _MAX_BACKGROUND and not self._trials.was_stopped:
             return [
@@ -450,6 +517,7 @@ class _LikelihoodSearch:
             ]
         if self._masses:
             return [self._mass_warning()]
+        # True for columns with repeated values whose bandwidth is about the smallest one tried.
         at_floor = self._is_numeric & self._is_integrated & self._is_searched
         at_floor &= bandwidth < 1.05 * self._low
         at_floor &= [len(np.unique(column)) < n for column in X.T]
@@ -464,7 +532,8 @@ class _LikelihoodSearch:
         ]
 
     def _mass_warning(self):
-        """Return the warning about the point mass that most rows share."""
+        """Return the warning about the point mass that has the largest number of rows."""
+        # A mass is a column, its value, and the fraction of the rows that share the value.
         column, value, share = max(self._masses, key=lambda mass: mass[2])
         column, value = self._describe(column, value)
         more = ""

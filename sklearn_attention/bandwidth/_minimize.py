@@ -58,7 +58,7 @@ def minimize_scale(
     scale : float
         The best scale; of equally good ones the largest.
     value : float
-        The criterion there, infinite if it was finite nowhere.
+        The criterion at this scale; infinite if no computed value was finite.
     """
     computed = {}  # values of the criterion by point
 
@@ -84,10 +84,11 @@ def minimize_scale(
     # 2. Refine it in its lowest valleys.
     is_coarse = precision > PRECISION
     if not is_coarse:
-        for start, _, end in _lowest_valleys(grid):
+        for start, _, end in _lowest_valleys(grid):  # `start` and `end` are on the grid already
             n_inner = round((end - start) / step) * _REFINEMENT - 1
             extend_grid(np.linspace(start, end, n_inner + 2)[1:-1])
     # 3. Follow the lowest valleys of all grids to their bottoms.
+    # A coarse search follows only the lowest one.
     for start, lowest, end in _lowest_valleys(grid)[: 1 if is_coarse else None]:
         distance = max(lowest - start, end - lowest, error)
         _follow_to_bottom(evaluate, lowest, distance, ends, precision)
@@ -113,7 +114,9 @@ def descend(objective, start, bounds, *, size, n_steps=1000):
     n_steps : int
         Maximum number of iterations.
     """
-    # L-BFGS-B stops at changes far below 1, so values are divided by their size.
+    # The tolerance `ftol` is relative to 1 if the value is smaller, and L-BFGS-B would stop too
+    # early at a small value. So values are divided by their size. The tiny `gtol` leaves the
+    # decision to `ftol`.
     size = abs(size) if 0 < abs(size) < np.inf else 1.0
 
     def scaled_objective(point):
@@ -134,8 +137,9 @@ def _nan_to_infinity(values):
 def _follow_to_bottom(evaluate, center, distance, ends, precision):
     """Evaluate points closer and closer to the bottom of a valley.
 
-    ``evaluate(points)`` returns the criterion, and stores it. The bottom is at most `distance`
-    away from the center, and between the two ends.
+    ``evaluate(points)`` returns the criterion, and stores it; nothing else is returned. The
+    bottom is at most `distance` away from the center, and lies between the two `ends` of the
+    range of points.
     """
     while distance >= precision:
         points = np.clip(center + distance * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)
@@ -154,7 +158,7 @@ def _minimum_of_cubic(points, values):
     The result is the point with the smallest value if the cubic has no lower minimum between
     the points, if a value is infinite, or if there are fewer than four points.
     """
-    best = points[values.argmin()]
+    best = points[values.argmin()]  # the result if the cubic has no lower minimum
     if len(points) < 4 or not np.isfinite(values).all():
         return best
     # The cubic is fitted to points that are rescaled to [-1, 1].
@@ -168,7 +172,7 @@ def _minimum_of_cubic(points, values):
     q = -0.5 * (b + np.copysign(np.sqrt(discriminant), b))
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = np.array([q / a, c / q])
-    roots = roots[np.abs(roots) <= 1]
+    roots = roots[np.abs(roots) <= 1]  # only those between the first and the last point
     if len(roots) == 0:
         return best
     minimum = roots[cubic(roots).argmin()]
@@ -176,18 +180,20 @@ def _minimum_of_cubic(points, values):
 
 
 def _lowest_valleys(value_of_point):
-    """Find the lowest valleys of a curve, whose values are in a dict by point.
+    """Find the lowest valleys of a curve, which is a dict of values by point.
 
-    Returns a list with a tuple for each of at most `_MAX_VALLEYS` valleys, the lowest one
-    first: the neighbour below, the lowest point, and the neighbour above.
+    Returns a list of at most `_MAX_VALLEYS` valleys, the lowest one first. A valley is a tuple
+    of three points: the next smaller point, the lowest point, and the next larger point.
     """
     points = np.array(sorted(value_of_point))
     values = np.array([value_of_point[point] for point in points])
     is_finite = np.isfinite(values)
     if not is_finite.any():
         return []
+    # Valleys that are higher than `highest` are skipped.
     lowest = values.min()
     highest = lowest + _MAX_RELATIVE_HEIGHT * (np.median(values[is_finite]) - lowest)
+    # An end of the curve is a valley if it is not higher than its only neighbour.
     padded = np.concatenate([[np.inf], values, [np.inf]])
     is_valley = is_finite & (values <= padded[:-2]) & (values <= padded[2:])
     bottoms = np.flatnonzero(is_valley & (values <= highest))

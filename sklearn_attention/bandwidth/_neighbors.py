@@ -39,8 +39,8 @@ class _NeighborRule(BandwidthRule):
     def choose(self, rows, kernel, observe=None):
         """Return the BandwidthChoice for Rows, with a number of neighbours.
 
-        Its `bandwidth` has the standard deviations of numeric columns, in which distances are
-        measured, and the lambdas of categories.
+        Its `bandwidth` (n_columns,) has the standard deviations of numeric columns, in which
+        distances are measured, and the lambdas of categories.
         """
         self._refuse_unsupported(rows, kernel)
         columns, weights = rows.columns, rows.sample_weight
@@ -48,11 +48,14 @@ class _NeighborRule(BandwidthRule):
         # counted.
         n_rows = len(rows.X) if weights is None else np.count_nonzero(weights)
         lambdas = rule_lambdas(n_rows, columns)
+        # The standard deviations of numeric columns, and the lambdas of categories.
         units = np.where(columns.is_numeric, feature_std(rows.X, weights), lambdas)
 
         def observe_neighbors(value, n_neighbors):
+            """Call `observe` with the units, in place of a bandwidth, and `n_neighbors`."""
             return observe(value, units, n_neighbors)
 
+        # The kernel of all columns, with kernels of the lambdas for categories.
         mixed = mixed_kernel(kernel, columns, units)
         callback = None if observe is None else observe_neighbors
         n_neighbors, value = self._choose_neighbors(rows, mixed, callback)
@@ -134,9 +137,9 @@ class AdaptiveBandwidth(_NeighborRule, BaseEstimator):
         self.n_neighbors = n_neighbors
 
     def _choose_neighbors(self, rows, kernel, observe):
-        """Return the parameter `n_neighbors`, if there are so many rows, and None."""
+        """Return the parameter `n_neighbors`, and None; raise ValueError with fewer rows."""
         weights = rows.sample_weight
-        # Rows whose weight is 0 only because of an outlier are neighbours nevertheless.
+        # Rows of weight 0 are no neighbours, unless the weight is 0 only because of an outlier.
         are_all_neighbors = weights is None or np.any(rows.has_outliers)
         n_keys = len(rows.X) if are_all_neighbors else np.count_nonzero(weights)
         n_neighbors = check_positive("n_neighbors", self.n_neighbors, integer=True)
@@ -151,8 +154,8 @@ class AdaptiveBandwidth(_NeighborRule, BaseEstimator):
 class NeighborSearch(_NeighborRule):
     """The number of neighbours with the smallest leave-one-out error.
 
-    At most `MAX_SEARCH_ROWS` rows are predicted. They are no neighbours of themselves. At most
-    half of the rows are neighbours.
+    At most `MAX_SEARCH_ROWS` rows are predicted. A predicted row is not its own neighbour. The
+    largest number that is tried is half the number of rows.
     """
 
     searches = True
@@ -162,12 +165,15 @@ class NeighborSearch(_NeighborRule):
 
     def _choose_neighbors(self, rows, kernel, observe):
         """Return the best number of neighbours, and its mean squared leave-one-out error."""
-        # 1. Choose candidates, up to half of the rows.
+        # 1. Choose candidates for the number of neighbours, from 1 to half the number of rows.
+        # The sample has at most MAX_KEYS rows, from which others are predicted.
         sample = ValueSample("knn-loo", rows, MAX_KEYS, min_rows=3)
         max_neighbors = max(len(sample) // 2, 2)
         candidates = np.geomspace(1, max_neighbors, _MAX_CANDIDATES).astype(int)
         candidates = np.unique(candidates).tolist()
-        left_out = LeaveOneOut(
+        # `bandwidth` is the unit of distances. So the scale of a row, a factor on the bandwidth
+        # of the row, is its distance to the k-th neighbour.
+        leave_one_out = LeaveOneOut(
             sample.X,
             sample.values,
             kernel,
@@ -180,13 +186,18 @@ class NeighborSearch(_NeighborRule):
         # the row itself.
         columns = rows.columns.numeric
         Z = sample.X[:, columns] / sample.std[columns]
-        distances = neighbor_distances(Z[left_out.rows], Z, candidates[-1] + 1)[:, 1:]
-        # 3. Evaluate the candidates. Of equally good ones the largest is taken.
+        distances = neighbor_distances(Z[leave_one_out.rows], Z, candidates[-1] + 1)[:, 1:]
+        # 3. Evaluate the candidates. Of equally good ones the largest is taken. `size` is the
+        # largest absolute value of the scaled targets; errors far below its square are rounding
+        # errors.
+        size = sample.units.size
         with Trials("knn-loo", rows, observe) as trials:
             for k in candidates:
-                scores = left_out.scores(distances[None, :, k - 1])
-                error = evaluate_criterion("loo", scores, len(sample), sample.units.size)[0]
+                # Scales are (1, n_rows): one for each predicted row. So there is one error.
+                scores = leave_one_out.scores(distances[None, :, k - 1])
+                (error,) = evaluate_criterion("loo", scores, len(sample), size)
                 trials.add(error, k, tie=-k)
+                # The callback gets the error of the targets in their own unit.
                 trials.report(sample.restore_criterion(error, "loo"), k)
         return trials.best, sample.restore_criterion(trials.value, "loo")
 
@@ -194,12 +205,14 @@ class NeighborSearch(_NeighborRule):
 def neighbor_distances(queries, keys, n_neighbors):
     """Compute the distances of queries to their nearest keys, (n_queries, n_neighbors).
 
-    They are in ascending order, and positive even if query and key are equal.
+    The distances of a query are in ascending order. They are positive even if a key equals the
+    query.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
     is_typical = ~is_outlier(keys)  # outliers do not count in the extent
     low = keys.min(axis=0, where=is_typical, initial=np.inf)
     high = keys.max(axis=0, where=is_typical, initial=-np.inf)
     extent = np.linalg.norm(high - low) or 1.0
-    # The factor keeps the k-th neighbour within the support of a compact kernel.
+    # The factor, which is slightly above 1, keeps the k-th neighbour within the support of a
+    # compact kernel. The minimum distance separates equal rows from all others.
     return np.maximum(distances * ROUNDED_UP, _MIN_DISTANCE * extent)

@@ -46,7 +46,7 @@ _SAMPLE_ERROR = 0.4
 _COARSE_ROWS = 500
 # Number of scales that are evaluated together. With more scales a search takes as long, and
 # callbacks are called later. Doubled windows of all of them are computed in one pass.
-_N_TOGETHER = 8
+_SCALES_AT_ONCE = 8
 # The curve is flat if its minimum without the penalty has more than this multiple of the
 # degrees of freedom.
 _FLAT_RATIO = 2.0
@@ -226,8 +226,8 @@ class CriterionSearch(BandwidthRule):
     def choose(self, rows, kernel, observe=None):
         """Return the BandwidthChoice for Rows whose numeric columns the kernel compares.
 
-        With per_feature="auto" the search for one scale is followed by one for several
-        bandwidths, unless the callback has ended the first search.
+        With per_feature="auto", a search for one scale comes first. A search for several
+        bandwidths follows unless the callback has ended the first one.
         """
         was_stopped = False
 
@@ -237,13 +237,14 @@ class CriterionSearch(BandwidthRule):
             return was_stopped
 
         arguments = self.criterion, rows, kernel, observe_and_remember
-        if rows.has_several_parameters:
+        if rows.has_several_parameters:  # lambdas, or a bandwidth of each feature
             rows.refuse_gap()
             choice = search_bandwidths(*arguments)
         else:
             choice = _search_scale(*arguments)
         if was_stopped or not rows.may_be_per_feature(kernel):
             return choice
+        # The second search returns None if several bandwidths are not clearly better.
         return search_per_feature(*arguments, choice.bandwidth) or choice
 
 
@@ -254,28 +255,32 @@ def _search_scale(criterion, rows, kernel, observe):
     callback.
     """
     curve = _ScaleCriterion(criterion, rows, kernel, observe)
-    sample, min_rows = curve.sample, curve.left_out.fewest
+    # A window that has less than the weight of `min_rows` rows is doubled.
+    sample, min_rows = curve.sample, curve.leave_one_out.fewest
     # 1. Find the range of scales, and the options of the minimisation.
     Z = (sample.X / sample.std)[:, rows.columns.numeric]
     low, high = search_range(Z, canonical_ratio(kernel), min_rows=min_rows)
     options = {"step": STEP, "precision": rows.precision} | curve.minimizer_options()
     if min_rows > 1:
-        # Windows may be doubled. The factor 2 becomes a whole number of steps, so that doubled
-        # windows are those of other scales on the grid.
+        # If windows may be doubled, the factor 2 is a whole number of steps of the grid. So the
+        # doubled windows are the windows at other scales on the grid.
         step = options["step"] = np.log(2) / np.ceil(np.log(2) / options["step"])
         high = low * np.exp(step * np.ceil(np.log(high / low) / step))
     start = low
-    if rows.start is not None:  # a bandwidth of all rows, which is divided by that of scale 1
+    if rows.start is not None:
+        # The start is a bandwidth of all rows. It is divided by the bandwidth of all rows that
+        # belongs to scale 1 of the sample.
         bandwidth = sample.rescale_to_all_rows(sample.std, decreasing=kernel.decreasing)
         start = np.median((rows.start / bandwidth)[rows.columns.numeric])
         start = np.clip(start, low, high / 2)
         options |= {"step": WIDE_STEP}
-    # 2. Minimise the criterion. Scales below the start are tried only if the start is best.
+    # 2. Minimise the criterion. Scales below the start are tried only if the start is best. A
+    # candidate of the trials is a scale.
     with curve.trials as trials:
         best_scale, _ = minimize_scale(curve, start, high, **options)
         if low < start and best_scale < start * np.exp(rows.precision):
             minimize_scale(curve, low, start, **options)
-    # 3. Describe the search, and turn the bandwidth into one of all rows.
+    # 3. Collect results and warnings, and turn the best bandwidth into one of all rows.
     scales, results = curve.results()
     best = scales.searchsorted(trials.best)
     is_narrowest = trials.best < 1.05 * low and min_rows < len(sample) / 2
@@ -287,16 +292,18 @@ def _search_scale(criterion, rows, kernel, observe):
 
 
 def _curve_warnings(criterion, rows, results, best):
-    """Return warnings if averages are the mean of all rows, or if the curve is flat.
+    """Return a list of warnings if averages are the mean of all rows, or if the curve is flat.
 
-    `results` are those of `_ScaleCriterion`, and `best` is the position of the best bandwidth.
+    `results` has an array with an entry for each scale that was tried, and `best` is the
+    position of the best scale in these arrays.
     """
     dof, errors = results["degrees_of_freedom"], results["loo_error"]
     warnings = []
     if rows.degree == 0 and dof[best] < _DOF_OF_MEAN and errors[best] > 0:
         warnings.append(_MEAN.format(criterion))
     if criterion == "penalized-loo" and len(rows.columns.numeric) == 1:
-        # The minimum without the penalty is that of "loo"; of equal errors the last counts.
+        # The minimum without the penalty is that of "loo". Of equal errors the last counts,
+        # which has the largest scale.
         unpenalized_dof = dof[np.flatnonzero(errors == np.nanmin(errors))[-1]]
         if unpenalized_dof > _FLAT_RATIO * max(dof[best], 2.0):
             warnings.append(_FLAT_MINIMUM.format(unpenalized_dof, dof[best], rows.gap))
@@ -309,17 +316,19 @@ class _ScaleCriterion:
     Attributes
     ----------
     sample : ValueSample
-        The rows with which it is computed.
-    left_out : LeaveOneOut
-        The predictions of these rows, or of some of them.
+        The rows from which the criterion is computed.
+    leave_one_out : LeaveOneOut
+        Predicts these rows, or a part of them if there are too many pairs.
     trials : Trials
         The scales that were tried.
     """
 
     def __init__(self, criterion, rows, kernel, observe):
-        # The arguments are those of `_search_scale`.
+        # `criterion` is the criterion's name. `rows` are Rows without categories, whose columns
+        # the kernel compares. `observe` is the callback or None.
         self._criterion, self._rows, self._kernel = criterion, rows, kernel
         n_features = len(rows.columns.numeric)
+        # `form_along` returns None if no algorithm takes linear time for the kernel.
         self._in_linear_time = (
             not rows.gap
             and rows.algorithm != "dense"
@@ -335,50 +344,57 @@ class _ScaleCriterion:
                 f"predicted, but there are only n_samples={len(sample)} rows of positive "
                 "weight: pass a smaller gap."
             )
-        # All rows of the sample are predicted if that takes linear time, otherwise so many that
-        # the number of pairs is limited.
+        # All rows of the sample are predicted (None) if that takes linear time. Otherwise the
+        # number of predicted rows is limited, so that there are at most MAX_PAIRS pairs.
         predicted = None
         if not self._in_linear_time:
             predicted = sample.positions(max(MAX_PAIRS // len(sample), 2))
-        self.left_out = self._leave_one_out(sample, predicted)
+        self.leave_one_out = self._make_leave_one_out(sample, predicted)
         self.trials = Trials(criterion, rows, observe)
-        # For each scale that was tried: the criterion, the leave-one-out error and the degrees
-        # of freedom.
-        self._tried = {}
+        # For each scale that was evaluated: a tuple of the criterion, the leave-one-out error
+        # and the degrees of freedom. Errors are in the unit of the targets as passed.
+        self._evaluated = {}
 
     def __call__(self, scales):
         """Compute the criterion at ascending scales (n,)."""
         order = np.arange(len(scales))
-        if self.left_out.fewest > 1:
-            # Larger scales come first, since windows of smaller ones may be doubled, and the
-            # sums of the last scales are kept.
+        if self.leave_one_out.fewest > 1:
+            # Windows of a small scale may be doubled, and then need the sums at twice this
+            # scale. LeaveOneOut keeps the sums of the scales that it has evaluated last, so
+            # larger scales are evaluated first.
             order = order[::-1]
         values = np.empty(len(scales))
-        for block in blocks(len(scales), _N_TOGETHER):
+        for block in blocks(len(scales), _SCALES_AT_ONCE):
             values[order[block]] = self._evaluate(scales[order[block]])
         return values
 
     def _evaluate(self, scales):
-        """Compute the criterion at a few scales, store the results, and report them."""
+        """Compute the criterion (n,) at a few scales (n,); store and report the results."""
         sample = self.sample
-        scores = zero_rounding_errors(self.left_out.scores(scales), sample.units.size)
+        # Errors far below the square of `units.size`, the size of the targets, are rounding
+        # errors.
+        scores = zero_rounding_errors(self.leave_one_out.scores(scales), sample.units.size)
         # The trace is a sum over the predicted rows, and is extrapolated to all rows.
-        predicted_fraction = len(self.left_out.rows) / len(sample)
+        predicted_fraction = len(self.leave_one_out.rows) / len(sample)
         scores = scores._replace(trace=scores.trace / predicted_fraction)
         values = self._values(scores, len(sample))
         for k, scale in enumerate(scales.tolist()):
+            # Values for the user are in the unit of the targets as passed.
             value = sample.restore_criterion(values[k], self._criterion)
             error = sample.restore_criterion(scores.left_out[k], "loo")
-            self._tried[scale] = (value, error, scores.trace[k])
+            self._evaluated[scale] = (value, error, scores.trace[k])
             # Of equally good scales the largest is taken.
             self.trials.add(values[k], scale, tie=-scale)
             self.trials.report(value, scale * sample.std)
         return values
 
     def results(self):
-        """Return the scales that were tried, ascending, and the `results` of a choice."""
-        scales = np.array(sorted(self._tried))
-        values, errors, dof = np.array([self._tried[scale] for scale in scales.tolist()]).T
+        """Return the scales that were tried, ascending, and the `results` of a BandwidthChoice.
+
+        The results are a dict of arrays with an entry for each scale.
+        """
+        scales = np.array(sorted(self._evaluated))
+        values, errors, dof = np.array([self._evaluated[scale] for scale in scales.tolist()]).T
         return scales, {
             "bandwidth": scales[:, None] * self.sample.std,
             "criterion": values,
@@ -387,10 +403,10 @@ class _ScaleCriterion:
         }
 
     def minimizer_options(self):
-        """Choose options of :func:`minimize_scale`, as a dict: the step of the grid, and more.
+        """Choose options of :func:`minimize_scale`: the step of the grid, and an approximation.
 
-        Unless that is fast anyway, a subset of the sample approximates the criterion on the
-        grid.
+        Unless the criterion is fast anyway, a subset of the sample approximates its values on
+        the grid.
         """
         sample, n_features = self.sample, len(self._rows.columns.numeric)
         is_compact, is_local = isinstance(self._kernel, CompactKernel), self._rows.degree > 0
@@ -399,29 +415,39 @@ class _ScaleCriterion:
             # tails, are more so, and those of compact kernels have kinks.
             if is_compact and is_local and len(sample) <= MAX_SEARCH_ROWS:
                 return {"step": STEP / 3}
+            # Curves of more rows than this are smooth.
             max_bumpy = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
             return {"step": STEP if len(sample) <= max_bumpy else WIDE_STEP}
         options = {"step": STEP if is_compact or n_features == 1 else WIDE_STEP}
+        # The subset has `n_keys` rows, of which `n_predicted` are predicted. Fewer suffice if
+        # the minimum need not be precise.
         is_coarse = self._rows.precision > PRECISION
         n_keys = min(len(sample), MAX_SEARCH_ROWS)
         n_predicted = min(n_keys, _COARSE_ROWS) if is_coarse else n_keys
         if len(sample) == n_predicted or self._rows.gap:
             return options
         subset = sample.subset(n_keys)
-        left_out = self._leave_one_out(subset, subset.representative_positions(n_predicted))
-        # The subset needs larger bandwidths than the sample.
+        predicted = subset.representative_positions(n_predicted)
+        leave_one_out = self._make_leave_one_out(subset, predicted)
+        # The subset has fewer rows, and needs larger bandwidths: the scales of the sample are
+        # divided by this factor, which is below 1.
         n_ratio, decreasing = len(sample) / n_keys, self._kernel.decreasing
         factor = optimal_rate_factor(n_ratio, n_features, decreasing=decreasing)
 
         def approximate(scales):
-            scores = left_out.scores(scales / factor)
+            scores = leave_one_out.scores(scales / factor)
+            # The trace is a sum over the predicted rows, and is extrapolated to the subset.
             scores = scores._replace(trace=scores.trace * n_keys / n_predicted)
             return self._values(scores, n_keys)
 
         return options | {"approximate": approximate, "error": _SAMPLE_ERROR}
 
-    def _leave_one_out(self, sample, predicted):
-        """Return the LeaveOneOut of a sample; `predicted` are positions of rows, or None."""
+    def _make_leave_one_out(self, sample, predicted):
+        """Return the LeaveOneOut of a sample, or of its subset.
+
+        Scale 1 stands for the standard deviations of the sample as bandwidth. `predicted` has
+        the positions of the rows to predict; None for all.
+        """
         return LeaveOneOut(
             sample.X,
             sample.values,
@@ -434,5 +460,6 @@ class _ScaleCriterion:
         )
 
     def _values(self, scores, n_samples):
+        """Return the criterion (n_scales,) of Scores of `n_samples` rows."""
         size = self.sample.units.size
         return evaluate_criterion(self._criterion, scores, n_samples, size)

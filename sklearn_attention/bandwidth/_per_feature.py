@@ -55,7 +55,7 @@ _IRRELEVANT = 1e3
 _FIRST_LEVEL_WEIGHT = 0.3
 # Gradients do not know that windows are doubled, and those of compact kernels are of no use. In
 # these cases the best bandwidths are multiplied by the best factor between these two numbers.
-_FACTORS = 1 / 4, 2.0
+_FACTOR_RANGE = 1 / 4, 2.0
 # Doubled windows matter if criteria with and without them differ by more than this fraction.
 # Otherwise the best factor improves criteria by at most 0.8 %, on 82 data sets.
 _MIN_EFFECT_OF_DOUBLING = 1e-4
@@ -72,7 +72,7 @@ def search_bandwidths(criterion, rows, kernel, observe):
     """Search lambdas and bandwidths, with one scale or several, and return the BandwidthChoice.
 
     The arguments are the criterion's name, Rows, the kernel of their numeric columns, and the
-    callback.
+    callback or None.
     """
     sample = ValueSample(criterion, rows, MAX_SEARCH_ROWS)
     trials = Trials(criterion, rows, observe)
@@ -93,8 +93,8 @@ def search_per_feature(criterion, rows, kernel, observe, common_bandwidth):
     factor_to_all_rows = search.rescale_to_all_rows(np.ones_like(common_bandwidth))
     sample_bandwidth = common_bandwidth / factor_to_all_rows
     search.common_point = search.space.nearest_point(sample_bandwidth)
-    # This point is the best one if the criterion is finite nowhere, as if all errors are 0 and
-    # have no logarithm.
+    # The point is added with a huge value, so that it is the best one if the criterion is
+    # finite nowhere. This happens, for example, if all errors are 0 and have no logarithm.
     trials.add(_IN_PLACE_OF_INFINITY, search.common_point)
     choice = search.run()
     is_gain = search.is_gain(sample_bandwidth, search.space.bandwidth(trials.best))
@@ -108,8 +108,8 @@ class _SearchSpace:
     ----------
     per_feature : bool
         Whether each numeric column has its own scale.
-    ratio : float
-        The canonical ratio of the kernel.
+    canonical_ratio : float
+        The scale at which the kernel smooths as a Gaussian kernel does at scale 1.
     n_scales : int
         Number of scales; the other coordinates of a point belong to level weights.
     min_scale, max_scale : float
@@ -117,30 +117,31 @@ class _SearchSpace:
     log_lowest, log_highest : ndarray of shape (n_coordinates,)
         Limits of points.
     log_max_visible : ndarray of shape (n_coordinates,)
-        The highest point at which each feature has some effect.
+        The point with the largest scales at which features still have some effect.
     """
 
-    def __init__(self, sample, rows, ratio):
-        self.ratio, self.per_feature = ratio, rows.is_per_feature
+    def __init__(self, sample, rows, canonical_ratio):
+        self.canonical_ratio, self.per_feature = canonical_ratio, rows.is_per_feature
         self._columns = rows.columns
         self._numeric, self._categorical = rows.columns.numeric, rows.columns.categorical
         self._std = sample.std[self._numeric]
         self._is_constant = np.ptp(sample.X[:, self._numeric], axis=0) == 0
-        # 1. Find the range of each scale.
+        # 1. Find the range of each scale. At its upper end, a feature still has some effect.
         Z, n_numeric = sample.X[:, self._numeric] / self._std, len(self._numeric)
-        self.min_scale, self.max_scale = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
+        common_range = search_range(Z, canonical_ratio) if n_numeric else (1.0, 1.0)
+        self.min_scale, self.max_scale = common_range
         # The entry [i, j] of the matrix `_has_scale` is 1 if numeric column i has scale j.
         if self.per_feature:
             self._has_scale = np.eye(n_numeric)
-            ranges = [search_range(column[:, None], ratio) for column in Z.T]
+            ranges = [search_range(column[:, None], canonical_ratio) for column in Z.T]
         else:
             self._has_scale = np.ones((n_numeric, min(n_numeric, 1)))
-            ranges = [(self.min_scale, self.max_scale)] * min(n_numeric, 1)
+            ranges = [common_range] * min(n_numeric, 1)
         self.n_scales = self._has_scale.shape[1]
         lowest, max_visible = np.reshape(ranges, (-1, 2)).T
-        # 2. Let the bandwidth of a feature that does not matter grow far above its extent. It
-        # must not if rows with outliers in the feature were left out of the search, since these
-        # rows would get weight in predictions.
+        # 2. Let the bandwidth of a feature that does not matter grow far above its extent. If
+        # rows with outliers in the feature were left out of the search, it must not grow so
+        # far, since these rows would get weight in predictions.
         highest = max_visible
         if self.per_feature:
             has_outliers = np.broadcast_to(rows.has_outliers, len(rows.columns.kinds))
@@ -154,26 +155,30 @@ class _SearchSpace:
         self.log_max_visible = np.log(np.append(max_visible, max_weights))
 
     def common_point(self, scale):
-        """Return the point at which all scales are equal; level weights are those of starts."""
+        """Return the point at which all scales are `scale`.
+
+        All level weights are `_FIRST_LEVEL_WEIGHT`.
+        """
         level_weights = np.full(len(self._categorical), math.log(_FIRST_LEVEL_WEIGHT))
         return self.clip(np.append(np.full(self.n_scales, math.log(scale)), level_weights))
 
     def nearest_point(self, bandwidth):
         """Return the point nearest to a bandwidth (n_columns,), with lambdas of categories."""
+        # The level weight of an unordered category is w = lambda / ((c - 1) (1 - lambda)).
         level_weights = bandwidth[self._categorical].copy()  # lambdas of ordered categories
         for k, j in enumerate(self._categorical):
             if self._columns.kinds[j] == "unordered":
                 n_other_levels = max(self._columns.n_levels[j], 2) - 1
                 divisor = n_other_levels * (1 - level_weights[k])
                 level_weights[k] /= max(divisor, MIN_LEVEL_WEIGHT)
-        # A common scale is the geometric mean of those of all numeric columns.
+        # A common scale is the geometric mean of the scales of all numeric columns.
         log_scales = np.log(bandwidth[self._numeric] / self._std) @ self._has_scale
         log_scales = log_scales / self._has_scale.sum(axis=0)
         with np.errstate(divide="ignore"):
             return self.clip(np.append(log_scales, np.log(level_weights)))
 
-    def widen(self, point, factor):
-        """Multiply all scales by a factor, within their limits."""
+    def multiply_scales(self, point, factor):
+        """Return the point with all scales multiplied by a factor, within their limits."""
         point = point.copy()
         point[: self.n_scales] += math.log(factor)
         return self.clip(point)
@@ -186,23 +191,27 @@ class _SearchSpace:
         return [self.clip(point + move) for move in moves]
 
     def clip(self, point):
+        """Return the nearest point within the limits."""
         return np.clip(point, self.log_lowest, self.log_highest)
 
     def split(self, point):
-        """Return the logarithms of all bandwidths (n_numeric,), and of all level weights."""
+        """Return the logarithms of the bandwidths (n_numeric,) and of the level weights."""
         log_scales, log_level_weights = point[: self.n_scales], point[self.n_scales :]
+        # A bandwidth is the standard deviation of its column times the scale.
         return np.log(self._std) + self._has_scale @ log_scales, log_level_weights
 
     def split_vjp(self, gradient):
         """Turn derivatives with respect to both results of `split` into those along the point.
 
-        `gradient` has the derivatives (n_numeric + n_categorical,) in one array.
+        `gradient` has the derivatives of log-bandwidths, and then of the logarithms of level
+        weights, in one array (n_numeric + n_categorical,).
         """
         n_numeric = len(self._numeric)
         return np.append(gradient[:n_numeric] @ self._has_scale, gradient[n_numeric:])
 
     def bandwidth(self, point):
         """Return the bandwidth (n_columns,) of a point, with lambdas of categories."""
+        # Both results are logarithms; the first has the standard deviations as factors.
         log_bandwidth, log_level_weights = self.split(point)
         bandwidth = np.ones(len(self._columns.kinds))
         bandwidth[self._numeric] = np.exp(log_bandwidth)
@@ -215,11 +224,15 @@ class _SearchSpace:
         return bandwidth
 
     def relevance(self, point):
-        """Return the `relevance` (n_columns,) of a BandwidthChoice; see `select_bandwidth`."""
+        """Return the relevance (n_columns,) of each column, from 0 (it does not matter) to 1.
+
+        It is 1 - exp(-std^2 / h^2) with the bandwidth h of a Gaussian kernel that smooths as
+        much; 0 for a constant column; and 1 minus the level weight for a category.
+        """
         log_bandwidth, log_level_weights = self.split(point)
         relevance = np.zeros(len(self._columns.kinds))
-        # Scales of a Gaussian kernel that smooths as much.
-        scales = np.exp(log_bandwidth) / (self.ratio * self._std)
+        # The scales h / std at which a Gaussian kernel smooths as much as this kernel.
+        scales = np.exp(log_bandwidth) / (self.canonical_ratio * self._std)
         varying_relevance = -np.expm1(-(scales**-2.0))
         relevance[self._numeric] = np.where(self._is_constant, 0.0, varying_relevance)
         relevance[self._categorical] = 1 - np.exp(log_level_weights)
@@ -237,9 +250,12 @@ class _GradientSearch:
     common_point = None
 
     def __init__(self, criterion, rows, kernel, sample, trials):
+        # `criterion` is a name; the kernel compares the numeric columns of the rows, of which
+        # `sample` is a ValueSample.
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
         self.sample, self.trials = sample, trials
         self.space = _SearchSpace(sample, rows, canonical_ratio(kernel))
+        # Called with the logarithms that `split` returns, it returns Scores and their `vjp`.
         self._scores_and_vjp = LeaveOneOutGradient(
             sample.X,
             sample.values,
@@ -250,16 +266,18 @@ class _GradientSearch:
             empty=rows.empty,
         )
         self._is_compact = isinstance(kernel, CompactKernel) and bool(rows.columns.numeric)
-        # If the bandwidth of local lines is known, one descent from it suffices for other
-        # polynomials. Averages may need other features than lines.
+        # `rows.start` is the best bandwidth of local lines, if that is known. One descent from
+        # this start suffices for other polynomials. Averages (degree 0) may need other features
+        # than lines.
         self._is_near_start = rows.start is not None and rows.degree > 0
-        # By the bytes of a point: the criterion, and the criterion with its gradient.
+        # Dicts by the bytes of a point: of the criterion, and of the criterion with its
+        # gradient.
         self._values, self._gradients = {}, {}
 
     def run(self):
         """Search the best bandwidths of the sample, and return the BandwidthChoice of all rows.
 
-        Leaving the block of the trials raises an error if no trial had a finite criterion.
+        If no trial has a finite criterion, the `with` block of the trials ends with an error.
         """
         with self.trials as trials:
             self.minimize()
@@ -270,52 +288,61 @@ class _GradientSearch:
         return BandwidthChoice(bandwidth, value, relevance=self.space.relevance(trials.best))
 
     def minimize(self):
-        """Minimise the criterion by descents, ignoring that windows may be doubled."""
+        """Minimise the criterion by descents, which keep their points in `trials`.
+
+        Windows with too few rows are not doubled.
+        """
         if self._is_compact:
-            # The criterion has kinks or steps, at which descents end for no good reason.
+            # The criterion has kinks or steps, at which descents would end too early.
             self._minimize_for_gaussian()
             return
         self.find_start()
         if self.trials.best is None:
             return
         if self.space.per_feature and len(self.sample) > _SUBSET_ROWS:
-            # Features that matter the less the larger their scales are left out if that costs
-            # nothing. A descent would take many steps to enlarge the scales.
+            # A feature whose scale is large, and would grow in a descent, probably does not
+            # matter. The largest scale takes the feature out of the kernel, if that costs
+            # nothing. A descent would need many steps to get there.
             best = self.trials.best
-            is_growing = self._value_and_gradient(best)[1] <= 0
-            is_large = best > math.log(self.space.ratio)
-            self._leave_features_out(np.flatnonzero(is_growing & is_large))
+            _, gradient = self._value_and_gradient(best)
+            is_growing = gradient <= 0
+            is_large = best > math.log(self.space.canonical_ratio)  # above that of a Gaussian
+            self._enlarge_to_limits(np.flatnonzero(is_growing & is_large))
         self._descend(self.trials.best)
         if self.space.per_feature:
-            self._leave_features_out(np.argsort(-self.trials.best, kind="stable"))
+            # Features may also be superfluous after the descent. The largest scales come first.
+            self._enlarge_to_limits(np.argsort(-self.trials.best, kind="stable"))
 
     def find_start(self):
-        """Try points, of which the last descent starts from the best one.
+        """Try points, and keep them in `trials`; the last descent starts from the best one.
 
-        Usually the points are those of a few steps of descents from several starting points. A
-        search for local polynomials other than lines starts near the bandwidth of lines, if
-        that is known. With few rows, a few steps of one descent follow. With many rows, two
-        points are compared: this bandwidth, widened, and the best one of a subset.
+        * Usually a few steps of descents are made from several starting points.
+        * If the bandwidth of local lines is known, other polynomials start near this bandwidth.
+          With few rows, a few steps of one descent are made. With many rows, two points are
+          compared: a multiple of this bandwidth, and the best point of a subset of rows.
         """
         if not self._is_near_start:
             for start in self._starts():
                 self._descend(start, n_steps=_FIRST_STEPS)
             return
+        # `rows.start` is a bandwidth of all rows. Divided by this factor, it suits the sample.
         factor_to_all_rows = self.rescale_to_all_rows(np.ones_like(self.rows.start))
-        # A feature that does not matter to lines may matter to parabolas, so that bandwidths
-        # start where the feature has some effect.
+        # A feature that does not matter to lines has a huge scale, where the gradient is 0. It
+        # may matter to parabolas, so that scales start at most at the largest ones at which a
+        # feature has some effect.
         start = self.space.nearest_point(self.rows.start / factor_to_all_rows)
         start = np.minimum(start, self.space.log_max_visible)
         if len(self.sample) <= _SUBSET_ROWS:
             self._descend(start, n_steps=_FIRST_STEPS)
             return
-        for point in (self.space.widen(start, _WIDENING), *self._best_of_subset()):
-            self._value_at(point)
+        for point in (self.space.multiply_scales(start, _WIDENING), *self._best_of_subset()):
+            self._value_at(point)  # adds the point to `trials`
 
     def is_gain(self, common_bandwidth, bandwidth):
-        """Return True if several bandwidths gain more on a common scale than by chance.
+        """Return True if several bandwidths are better than a common scale by more than chance.
 
-        Both are bandwidths (n_columns,) of the sample.
+        Both arguments are bandwidths (n_columns,) of the sample: the best one with a common
+        scale, and the best one with a scale for each feature.
         """
         n_added = len(self.rows.columns.numeric) - 1
         leave_one_outs = [self._leave_one_out(h) for h in (common_bandwidth, bandwidth)]
@@ -324,39 +351,42 @@ class _GradientSearch:
             before, after = map(self._log_likelihood, leave_one_outs)
             if not after - before > _GAIN_OF_CLASSES * n_added:
                 return False
-        # The gain is the smaller one of the criterion and of the leave-one-out error. Near
+        # The criterion and the leave-one-out error both have to decrease by enough, since near
         # interpolation only the latter measures a gain.
         scores = [leave_one_out.scores(np.ones(1)) for leave_one_out in leave_one_outs]
-        # The rows of both arrays are the two bandwidths, their columns the two measures.
+        # The fields of each Scores have one entry, for scale 1. The rows of `values` and `logs`
+        # are the two bandwidths, and their columns are the two measures.
         values = [(self._criterion(score)[0], score.left_out[0]) for score in scores]
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(values)
-            if self.criterion == "aicc":  # which is a logarithm
+            if self.criterion == "aicc":  # this criterion is a logarithm already
                 logs[:, 0] = np.array(values)[:, 0]
             gain = len(self.sample) * (logs[0] - logs[1]).min()
         return gain > _GAIN_OF_EACH * n_added
 
     def _log_likelihood(self, leave_one_out):
-        """Return the log-likelihood of the classes, each row predicted by all others.
+        """Return the log-likelihood of classes, where each row is predicted from all others.
 
-        The targets of a row are 1 for its class and 0 for others. So that no probability is 0,
-        one row with the mean of all targets is added to the others.
+        The targets of a row are 1 for its class and 0 for other classes. One row, with the mean
+        of all targets, is added to those that predict, so that no probability is 0.
         """
         sample, (center, scale) = self.sample, self.sample.units[:2]
         weights = sample.sample_weight
+        # The weight of the row that is added, 1 / (n + 1) if all rows have the same weight.
         mixing_weight = background_mixing_weight(len(sample), weights)
-        # Standardized targets are turned into 0 and 1.
+        # Standardized targets, and their predictions, are turned back into the unit of 0 and 1.
         classes = (sample.values * scale + center).round()
         probabilities = leave_one_out.predictions().left_out * scale + center
         mean = np.average(classes, axis=0, weights=weights)
         probabilities = (1 - mixing_weight) * probabilities + mixing_weight * mean
         logs = np.where(classes, np.log(np.where(classes, probabilities, 1.0)), 0.0)
-        # With several outputs each row has a class of each, over which logarithms are averaged.
+        # With several outputs a row has a class of each output, over which logarithms are
+        # averaged.
         log_likelihoods = logs.sum(axis=1) / classes.sum(axis=1)
         return len(sample) * np.average(log_likelihoods, weights=weights)
 
     def _leave_one_out(self, bandwidth):
-        """Return the LeaveOneOut of the sample in which scale 1 stands for the bandwidth."""
+        """Return the LeaveOneOut of the sample; its scale 1 is a bandwidth (n_columns,)."""
         sample, columns = self.sample, self.rows.columns
         return LeaveOneOut(
             sample.X,
@@ -368,6 +398,8 @@ class _GradientSearch:
         )
 
     def _criterion(self, scores):
+        """Return the criterion, with the shape of the fields of the Scores."""
+        # The largest absolute value of the scaled targets.
         size = self.sample.units.size
         return evaluate_criterion(self.criterion, scores, len(self.sample), size)
 
@@ -381,45 +413,57 @@ class _GradientSearch:
         if len(self.sample) > _SUBSET_ROWS:
             return [*self._best_of_subset(), self._best_common_point()]
         best = self._best_common_point()
-        widened = self.space.widen(best, _WIDENING)
-        # Some of the points without one of the features: those with the smallest criterion.
+        widened = self.space.multiply_scales(best, _WIDENING)
+        # At each of these points, one feature hardly matters. Those with the smallest criterion
+        # are kept.
         points = self.space.points_without_feature(best)
         if len(points) > _MAX_STARTS_WITHOUT_FEATURE:
             points = sorted(points, key=self._value_at)[:_MAX_STARTS_WITHOUT_FEATURE]
         return [best, widened, *points]
 
     def _minimize_for_gaussian(self):
-        """Try the best bandwidths of a Gaussian kernel, rescaled for this kernel."""
-        trials = Trials(self.criterion, self.rows)
+        """Search the best point of a Gaussian kernel, rescale it, and add it to `trials`."""
+        gaussian_trials = Trials(self.criterion, self.rows)
         rows = self.rows
-        if rows.start is not None:
-            ratios = np.where(rows.columns.is_numeric, self.space.ratio, 1.0)
+        if rows.start is not None:  # the start becomes a bandwidth of a Gaussian kernel
+            ratios = np.where(rows.columns.is_numeric, self.space.canonical_ratio, 1.0)
             rows = replace(rows, start=rows.start / ratios)
-        _GradientSearch(self.criterion, rows, Gaussian(), self.sample, trials).minimize()
-        if trials.best is not None:
-            point, previous = self.space.widen(trials.best, self.space.ratio), None
-            # A row without neighbours makes the criterion infinite; then all scales are doubled
-            # until they reach their limits.
-            while not np.isfinite(self._value_at(point)) and not np.array_equal(
-                point, previous
-            ):
-                point, previous = self.space.widen(point, 2.0), point
+        search = _GradientSearch(self.criterion, rows, Gaussian(), self.sample, gaussian_trials)
+        search.minimize()
+        best = gaussian_trials.best
+        if best is None:
+            return
+        point = self.space.multiply_scales(best, self.space.canonical_ratio)
+        # `_value_at` adds the point to `self.trials`. A row without neighbours makes the
+        # criterion infinite; then all scales are doubled, until they reach their limits.
+        while not np.isfinite(self._value_at(point)):
+            doubled = self.space.multiply_scales(point, 2.0)
+            if np.array_equal(doubled, point):
+                return
+            point = doubled
 
     def _best_of_subset(self):
-        """Return the best point of a subset of rows, rescaled, in a list that may be empty."""
+        """Return a list with the best point of a subset of rows, rescaled to the sample.
+
+        The list is empty if the criterion of the subset is finite nowhere.
+        """
         subset, trials = self.sample.subset(_SUBSET_ROWS), Trials(self.criterion, self.rows)
+        # This search keeps the points that it tries in `trials`.
         _GradientSearch(self.criterion, self.rows, self.kernel, subset, trials).find_start()
         if trials.best is None:
             return []
         n_ratio, n_features = len(self.sample) / len(subset), len(self.rows.columns.numeric)
+        # The best bandwidth shrinks by this factor if there are `n_ratio` times as many rows.
+        # The factor is 1 if the kernel does not decrease with the distance.
         factor = optimal_rate_factor(n_ratio, n_features, decreasing=self.kernel.decreasing)
-        point = self.space.widen(trials.best, factor)
-        # A feature that does not matter to a few rows may matter to all, so that it starts
-        # where it has some effect.
+        point = self.space.multiply_scales(trials.best, factor)
+        # A feature that does not matter to the subset has a huge scale, where the gradient is
+        # 0. It may matter to all rows, so that scales start at most at the largest ones at
+        # which a feature has some effect.
         return [np.minimum(point, self.space.log_max_visible)]
 
     def _best_common_point(self):
-        """Return the best point with equal scales, of those on a grid unless it is known."""
+        """Return the best point with equal scales: `common_point`, or the best of a grid."""
         if self.common_point is not None:
             return self.common_point
         scales = np.geomspace(self.space.min_scale, self.space.max_scale, _N_COMMON_SCALES)
@@ -428,14 +472,19 @@ class _GradientSearch:
         return min(points, key=self._value_at)
 
     def _value_at(self, point):
-        """Return the criterion at a point, which is evaluated once."""
+        """Return the criterion at a point; add the point to `trials` when it is first seen."""
         key = point.tobytes()
         if key not in self._values:
             self._values[key] = self._evaluate(point)[0]
         return self._values[key]
 
     def _evaluate(self, point):
-        """Evaluate the criterion at a point; return it, its Scores and their `vjp`."""
+        """Evaluate the criterion at a point, and add the point to `trials`.
+
+        Returns the criterion, its Scores, and the function ``vjp(slopes)``, which turns
+        derivatives with respect to the Scores into those with respect to both results of
+        `split`.
+        """
         scores, vjp = self._scores_and_vjp(*self.space.split(point))
         value = float(self._criterion(scores))
         # Of equally good points the one with the largest scales is taken.
@@ -443,67 +492,74 @@ class _GradientSearch:
         return value, scores, vjp
 
     def _value_and_gradient(self, point):
-        """Return the criterion at a point and its gradient, which are evaluated once."""
+        """Return the criterion at a point and its gradient; evaluate them only once."""
         key = point.tobytes()
         if key not in self._gradients:
             self._gradients[key] = self._evaluate_gradient(point)
         return self._gradients[key]
 
     def _evaluate_gradient(self, point):
-        """Evaluate the criterion at a point and its gradient, and report the trial."""
+        """Evaluate the criterion and its gradient (n_coordinates,); report the trial.
+
+        If the criterion is infinite, a huge number and the gradient 0 are returned.
+        """
         value, scores, vjp = self._evaluate(point)
         if not math.isfinite(value):
             return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
         reported_value = self.sample.restore_criterion(value, self.criterion)
         self.trials.report(reported_value, self.space.bandwidth(point))
-        # By the chain rule: from the criterion to the Scores, to bandwidths and level weights,
-        # to the point.
+        # By the chain rule, the derivatives with respect to the Scores are turned into those
+        # with respect to bandwidths and level weights, and these into those along the point.
         size = self.sample.units.size
         slopes = criterion_slopes(self.criterion, scores, len(self.sample), size)
         return value, self.space.split_vjp(vjp(slopes))
 
     def _descend(self, start, **options):
-        """Minimise the criterion from a point, with options of `descend`."""
+        """Minimise the criterion from a point; the options are those of `descend`."""
         bounds = np.column_stack([self.space.log_lowest, self.space.log_highest])
-        # AICc is a logarithm, whose size is 1. Other criteria have the size of the best value.
+        # Descents are relative to the size of the criterion. AICc is a logarithm, whose size is
+        # 1. The size of another criterion is its best value so far.
         size = 1.0 if self.criterion == "aicc" else self.trials.value
         descend(self._value_and_gradient, start, bounds, size=size, **options)
 
-    def _leave_features_out(self, coordinates):
+    def _enlarge_to_limits(self, coordinates):
         """Enlarge coordinates of the best point to their limits if that costs nothing.
 
-        If all of them together cost something, each half of them is tried.
+        At these limits, features have no effect. If the criterion becomes worse when all of the
+        `coordinates` (positions in a point) are enlarged, each half of them is tried.
         """
         trial, value = self.trials.best.copy(), self.trials.value
         trial[coordinates] = self.space.log_highest[coordinates]
         if np.array_equal(trial, self.trials.best):
             return
+        # A loss of the fraction _NO_LOSS of this size counts as nothing.
         size = 1.0 if self.criterion == "aicc" else abs(value)
         if self._value_at(trial) <= value + _NO_LOSS * size:
             self.trials.best = trial
         elif len(coordinates) > 1:
             for half in np.array_split(coordinates, 2):
-                self._leave_features_out(half)
+                self._enlarge_to_limits(half)
 
     def _multiply_by_best_factor(self):
         """Multiply all bandwidths by the factor with the smallest criterion.
 
-        This corrects for what descents do not know: doubled windows, and compact kernels.
-        Without these nothing is done.
+        Descents ignore doubled windows, and minimise the criterion of a Gaussian in place of a
+        compact kernel. The factor corrects for this. If there is neither, nothing is done.
         """
         space, trials = self.space, self.trials
-        left_out = self._leave_one_out(space.bandwidth(trials.best))
+        # Scale 1 stands for the best bandwidth, so that scales are factors on this bandwidth.
+        leave_one_out = self._leave_one_out(space.bandwidth(trials.best))
         if not self._is_compact:
             value = trials.value
-            if left_out.fewest > 1:  # windows need several rows, and may be doubled
-                value = self._criterion(left_out.scores(np.ones(1)))[0]
+            if leave_one_out.fewest > 1:  # windows need several rows, and may be doubled
+                (value,) = self._criterion(leave_one_out.scores(np.ones(1)))
             if math.isclose(value, trials.value, rel_tol=_MIN_EFFECT_OF_DOUBLING):
                 return
         factor, trials.value = minimize_scale(
-            lambda factors: self._criterion(left_out.scores(factors)),
-            *_FACTORS,
+            lambda factors: self._criterion(leave_one_out.scores(factors)),
+            *_FACTOR_RANGE,
             step=math.log(2) / 4,
-            precision=STEP,
+            precision=STEP,  # so coarse that the grid is not refined
         )
         trials.best = trials.best.copy()
         trials.best[: space.n_scales] += math.log(factor)

@@ -21,12 +21,12 @@ from ._search import BandwidthChoice, BandwidthRule, Rows, canonical_ratio, rule
 
 
 def _scott(n, d):
-    """Return the factor of Scott (1992), eq. 6.42; see `_FACTORS`."""
+    """Return Scott's factor on the standard deviation (1992, eq. 6.42); see `_FACTORS`."""
     return n ** (-1 / (d + 4))
 
 
 def _silverman(n, d):
-    """Return the factor of Silverman (1986), eq. 4.14; see `_FACTORS`."""
+    """Return Silverman's factor on the standard deviation (1986, eq. 4.14); see `_FACTORS`."""
     return (n * (d + 2) / 4) ** (-1 / (d + 4))
 
 
@@ -97,14 +97,18 @@ def rule_bandwidth(
 
 
 def _rule_bandwidth(rule, rows, kernel):
-    """Compute the bandwidth for Rows that were checked, which may be in partitions of Dask."""
+    """Compute the bandwidth (n_columns,) for Rows, which may be in partitions of Dask.
+
+    `rule` is the name of a rule of thumb. Categories get lambdas.
+    """
     n_samples, columns, weights = len(rows.X), rows.columns, rows.sample_weight
     if not columns.numeric:
         return rule_lambdas(n_samples, columns, weights)
-    # Constant columns do not count in d, the number of numeric columns. The number of rows is
+    # Constant columns do not count in d, the number of numeric columns. The number n of rows is
     # `stats.mass`, the sum of the weights.
     is_constant = columns.is_numeric & (std_above_rounding(rows.stats) == 0)
     varying = columns.without(is_constant)
+    # The kernel's bandwidth is that of a Gaussian one times its canonical ratio.
     factor = canonical_ratio(kernel) * _FACTORS[rule](rows.stats.mass, len(varying.numeric))
     lambdas = rule_lambdas(n_samples, varying, weights)
     return np.where(columns.is_numeric, factor * checked_std(rows.stats), lambdas)

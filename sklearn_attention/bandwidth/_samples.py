@@ -27,9 +27,9 @@ _MIN_ROWS_WITH_COPIES = 10
 def optimal_rate_factor(n_ratio, n_features, *, decreasing=True):
     """Return the factor on the best bandwidth if there are `n_ratio` times as many rows.
 
-    It is n_ratio^(-1 / (d + 4)) for d = `n_features` numeric columns. `decreasing` is that of
-    the kernel: if it does not decrease with the distance, its bandwidth is not the size of a
-    neighbourhood, so that the factor is 1.
+    It is n_ratio^(-1 / (d + 4)) for d = `n_features` numeric columns. `decreasing` is True if
+    the kernel decreases with the distance. Otherwise its bandwidth is not the size of a
+    neighbourhood, and the factor is 1.
     """
     return n_ratio ** (-1 / (n_features + 4)) if decreasing else 1.0
 
@@ -48,20 +48,21 @@ class Sample:
     """
 
     def __init__(self, name, rows, max_rows, min_rows=2):
-        # `max_rows` limits only samples that are drawn at once; see `limit` for all others. A
+        # `max_rows` limits only samples that are drawn at once; `limit` limits all others. A
         # search with the criterion `name` needs at least `min_rows` rows.
         self.random_state, self._columns = check_random_state(rows.random_state), rows.columns
         self.X, self.values, self.sample_weight = rows.X, rows.values, rows.sample_weight
         self._n_ratio = 1.0  # number of all rows divided by the number of rows of the sample
+        # With a gap, a row is left out with its neighbours in the order of the rows.
         self._keeps_order = rows.gap > 0
-        std = None
+        std = None  # computed from all rows if rows are drawn at once, else from the sample
         if are_sampled(self.X):
             if len(self) > max_rows:
                 std = checked_std(rows.stats)
                 self._draw(max_rows)
             else:
-                # Rows are loaded, so that all results, also of random draws, are those of the
-                # same rows in memory.
+                # Rows are loaded, so that all results, also of later random draws, equal those
+                # for rows that were passed in memory.
                 tables = self.X, self.values, self.sample_weight
                 self.X, self.values, self.sample_weight = to_memory(*tables)
         if self.sample_weight is not None:
@@ -84,7 +85,7 @@ class Sample:
             self._draw(max_rows)
 
     def positions(self, max_rows):
-        """Draw ascending positions of `max_rows` rows; return None if there are not more."""
+        """Draw `max_rows` rows; return their positions, ascending, or None for all rows."""
         if max_rows >= len(self):
             return None
         return draw_rows(len(self), max_rows, self.random_state)
@@ -92,7 +93,8 @@ class Sample:
     def rescale_to_all_rows(self, bandwidth, *, decreasing=True):
         """Turn bandwidths and lambdas (n_columns,) of this sample into those of all rows.
 
-        `decreasing` is that of the kernel.
+        `decreasing` is True if the kernel decreases with the distance. Otherwise the bandwidths
+        of numeric columns do not change.
         """
         n_features = len(self._columns.numeric)
         factor = optimal_rate_factor(self._n_ratio, n_features, decreasing=decreasing)
@@ -100,14 +102,14 @@ class Sample:
         return bandwidth * np.where(self._columns.is_numeric, factor, lambda_factor)
 
     def take(self, rows):
-        """Keep only the rows at the positions, or of the mask, `rows`."""
+        """Keep only the rows at positions `rows`, or those for which a mask `rows` is True."""
         tables = self.X, self.values, self.sample_weight
         self.X, self.values, self.sample_weight = (
             None if x is None else x[rows] for x in tables
         )
 
     def _draw(self, n_rows):
-        """Keep `n_rows` rows at random; consecutive ones if their order matters."""
+        """Keep `n_rows` random rows, or consecutive ones if the order of the rows matters."""
         n_all, tables = len(self), (self.X, self.values, self.sample_weight)
         self._n_ratio *= n_all / n_rows
         if self._keeps_order:
@@ -120,23 +122,25 @@ class Sample:
 
 
 class Units(NamedTuple):
-    """Center and scale of the columns of targets, with which criteria have a size of about 1.
+    """Center and scale of each column of targets; standardized targets have a size of about 1.
 
-    A column x becomes x / scale - center / scale.
+    A column y becomes y / scale - center / scale.
     """
 
     center: np.ndarray  # mean of each column, (n_values,)
     scale: np.ndarray  # divisor of each column, (n_values,)
     unit: float  # the scale of all columns that vary, a power of two; 1 if each has its own
-    size: float  # largest absolute value of a scaled column; the smallest of all columns
+    # Largest absolute value of a scaled column, before the center is subtracted; the smallest
+    # one of all columns. Errors far below its square are rounding errors.
+    size: float
 
     @classmethod
     def from_values(cls, values, sample_weight, *, each_column):
         """Compute the units of targets (n_samples, n_values).
 
-        The scale of a column is its standard deviation if `each_column` is True and there are
-        several. Otherwise all columns share a power of two of this size, so that their scaled
-        values keep all digits.
+        If `each_column` is True and there are several columns, the scale of a column is its
+        standard deviation. Otherwise all columns share the power of two above the largest
+        standard deviation, so that scaled values keep all digits.
         """
         stats = column_stats(values, sample_weight)
         std = std_above_rounding(stats)
@@ -153,8 +157,11 @@ class Units(NamedTuple):
         return values / self.scale - self.center / self.scale
 
     def restore_criterion(self, value, criterion):
-        """Turn a criterion of standardized values into one of values in their own unit."""
-        if criterion == "aicc":
+        """Turn a criterion of standardized values into one of values in their own unit.
+
+        `criterion` is its name.
+        """
+        if criterion == "aicc":  # the logarithm of an error
             return value + 2 * np.log(self.unit)
         with np.errstate(over="ignore", under="ignore"):
             return value * np.square(np.float64(self.unit))
@@ -166,7 +173,7 @@ class ValueSample(Sample):
     Attributes
     ----------
     units : Units
-        Those in which `values` are standardized.
+        The center and scale with which `values` are standardized.
     """
 
     def __init__(self, name, rows, max_rows, min_rows=2):
@@ -179,17 +186,21 @@ class ValueSample(Sample):
         if not self._keeps_order:
             self._join_copies()
         self.limit(max_rows)
+        # With `standardize`, each column of targets gets a scale of its own.
         self.units = Units.from_values(
             self.values, self.sample_weight, each_column=rows.standardize
         )
         self.values = self.units.standardize(self.values)
 
     def restore_criterion(self, value, criterion):
-        """Turn a criterion of standardized values into one of the values as passed."""
+        """Turn a criterion of standardized values into one of the values as passed, a float.
+
+        `criterion` is its name.
+        """
         return float(self.units.restore_criterion(value, criterion))
 
     def subset(self, n_rows):
-        """Return the sample of the rows at `representative_positions`."""
+        """Return a sample of `n_rows` rows, those at `representative_positions`."""
         subset = copy(self)
         subset.take(self.representative_positions(n_rows))
         return subset
@@ -200,19 +211,21 @@ class ValueSample(Sample):
         Rows are sorted by their targets and taken at regular steps, so that the result does not
         depend on the order of the rows.
         """
+        # The last target is the first key of the order, and X decides between equal targets.
         order = np.lexsort([(self.X / self.std).sum(axis=1), *self.values.T])
         return order[np.linspace(0, len(order) - 1, n_rows).astype(int)]
 
     def _join_copies(self):
         """Join rows that are equal in all columns and targets to one, with their total weight.
 
-        If most of the different rows have targets of their own, equal rows are copies, which
-        would predict each other exactly. Otherwise, as for classes, they may be equal by
-        chance, and stay.
+        If most of the different rows have different targets, equal rows are copies, which would
+        predict each other exactly. If many rows share a target, for example a class, equal rows
+        may be equal by chance, and are not joined.
         """
         X, values, n_features = self.X, self.values, self.X.shape[1]
         if len(np.unique(X[:, 0])) == len(X):  # no rows are equal
             return
+        # The different rows, the position of each row among these, and the number of copies.
         rows, position, counts = np.unique(
             np.column_stack([X, values]), axis=0, return_inverse=True, return_counts=True
         )
@@ -232,10 +245,10 @@ def are_sampled(X):
 
 
 def draw(n_rows, random_state, *tables):
-    """Draw rows at random, the same from all tables, and return tables in memory.
+    """Draw rows at random, the same from all tables; return a tuple of tables in memory.
 
-    All rows are returned if there are fewer than `n_rows`. Tables may be None, in Dask
-    partitions, or in memory.
+    All rows are returned if there are fewer than `n_rows`. The tables may be in memory or in
+    Dask partitions. A table may be None, and stays None.
     """
     n_samples = len(tables[0])
     rows = draw_rows(n_samples, min(n_rows, n_samples), random_state)
@@ -245,16 +258,17 @@ def draw(n_rows, random_state, *tables):
 
     # Only the number of rows from each partition is drawn here. The partitions draw their rows
     # themselves, so that no positions have to be sent to them.
-    sizes = next(x for x in tables if is_partitioned(x)).chunks[0]
+    sizes = next(x for x in tables if is_partitioned(x)).chunks[0]  # rows of each partition
     counts = np.diff(np.searchsorted(rows, np.cumsum((0, *sizes))))
     seeds = random_state.randint(2**31, size=len(counts))
     arguments = [
         (count, seed, *partition)
         for count, seed, partition in zip(counts, seeds, partitions(*tables), strict=True)
     ]
+    # Each partition returns a list of its rows of each table.
     drawn = dask.compute(*run_on_partitions(_draw_from_partition, arguments))
-    columns = zip(*drawn, strict=True)
-    return tuple(None if tables[0] is None else np.concatenate(tables) for tables in columns)
+    blocks_of_tables = zip(*drawn, strict=True)
+    return tuple(None if x[0] is None else np.concatenate(x) for x in blocks_of_tables)
 
 
 def _draw_from_partition(n_rows, seed, *tables):
@@ -266,6 +280,9 @@ def _draw_from_partition(n_rows, seed, *tables):
 
 
 def draw_rows(n_samples, n_rows, random_state):
-    """Draw ascending positions of `n_rows` rows; it needs memory only for these."""
+    """Draw `n_rows` of `n_samples` rows; return their positions, ascending.
+
+    Memory is needed only for these positions.
+    """
     rows = sample_without_replacement(n_samples, n_rows, random_state=random_state)
     return np.sort(rows)

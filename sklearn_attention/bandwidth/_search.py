@@ -39,7 +39,8 @@ from ._minimize import PRECISION
 # If each bandwidth takes a pass over all pairs of rows, and there are more rows than this, the
 # search evaluates a sample, or finds the minima approximately on a sample first.
 MAX_SEARCH_ROWS = 2000
-# Maximum number of rows of a sample in any search for one scale.
+# Maximum number of rows of a sample in any search for one scale. Its rows are the keys from
+# which rows are predicted.
 MAX_KEYS = 20_000
 # Maximum number of pairs of rows in one evaluation; with many keys, fewer rows are predicted.
 MAX_PAIRS = 3 * 10**7
@@ -124,12 +125,14 @@ class Rows:
     X: Any  # (n_samples, n_columns), categories as codes; may be in partitions of Dask
     columns: Columns
     values: Any = None  # targets (n_samples, n_values); None for densities
-    sample_weight: Any = None
+    sample_weight: Any = None  # (n_samples,), or None
     degree: int = 0  # of the local polynomials
     empty: str = "nearest"
     algorithm: str = "auto"
     # True for a bandwidth of each numeric column, False for one scale, or "auto".
     per_feature: bool | str = False
+    # Number of rows before and after each row that are left out with it; for ordered rows whose
+    # noise is correlated.
     gap: int = 0
     bounds: Any = None  # (n_columns, 2); of densities
     standardize: bool = False  # whether each column of targets is divided by its own std
@@ -159,8 +162,8 @@ class Rows:
     def without_outliers(self):
         """Return the rows with weight 0 for each row that has an outlier in a numeric column.
 
-        The units, the range and the criterion of a search are then those of the other rows. If
-        fewer than ten of these have weight, all rows are returned as they are.
+        A search with the result computes its units, its range and its criterion without
+        outliers. If fewer than ten rows with weight remain, the rows are returned unchanged.
         """
         is_far = is_outlier(self.X, self.sample_weight)
         has_outliers = is_far.any(axis=0) & self.columns.is_numeric
@@ -170,6 +173,7 @@ class Rows:
         weights = np.where((is_far & has_outliers).any(axis=1), 0.0, weights)
         if np.count_nonzero(weights) < _MIN_ROWS_WITHOUT_OUTLIERS:
             return self
+        # `has_outliers` (n_columns,) keeps bandwidths from growing until they reach outliers.
         return replace(self, sample_weight=weights, has_outliers=has_outliers)
 
     def with_options(self, **changes):
@@ -191,9 +195,12 @@ class Rows:
     def may_be_per_feature(self, kernel):
         """Return True if per_feature="auto" has to compare one scale with several bandwidths.
 
-        Several bandwidths are possible if there are several numeric columns, but not so many
-        that gradients take long; if there are fewer coefficients than rows; and if the kernel
-        is a product of positive factors, whose gradients are known.
+        This is so if
+
+        * there are several numeric columns, but not so many that gradients take long;
+        * a local polynomial has fewer coefficients than there are rows;
+        * the kernel is a product of positive factors, whose gradients are known;
+        * no `gap` leaves out neighbouring rows, which only the search for one scale supports.
         """
         n_features = len(self.columns.numeric)
         is_auto = isinstance(self.per_feature, str) and not self.gap
@@ -201,12 +208,14 @@ class Rows:
             return False
         n_coefficients = Basis(self.degree, n_features).size
         is_determined = n_coefficients < min(len(self.X), MAX_SEARCH_ROWS)
+        # `positive_factors` returns None if the kernel is no product of such factors.
         return is_determined and positive_factors(kernel, n_features) is not None
 
     @property
     def options(self):
         """Options of :class:`~sklearn_attention.attention.LeaveOneOut`, as a dict."""
-        # Windows of rows in partitions are not widened.
+        # With "widen", windows with too few rows are doubled; rows in partitions do not allow
+        # this.
         return {
             "degree": self.degree,
             "empty": self.empty,
@@ -215,7 +224,7 @@ class Rows:
         }
 
     def refuse_gap(self):
-        """Raise ValueError for a gap, which only the search for one scale supports."""
+        """Raise ValueError if `gap` is not 0, which only the search for one scale supports."""
         if self.gap:
             raise ValueError(
                 f"gap={self.gap} is supported only if all features are numeric and have one "
@@ -269,10 +278,11 @@ class FixedBandwidth(BandwidthRule):
 def rule_lambdas(n_samples, columns, sample_weight=None):
     """Return the lambdas (n_columns,) of the rules of thumb, inf for numeric columns.
 
-    The largest lambda of a category is multiplied by n^(-2 / (d + 4)), the rate at which the
+    `n_samples` is the number of rows, and `sample_weight` (n_samples,) has their weights. The
+    largest lambda of a category is multiplied by n^(-2 / (d + 4)), the rate at which the
     optimal lambda shrinks, with d numeric columns and n the sum of the weights.
     """
-    lambdas = columns.highest_lam
+    lambdas = columns.highest_lam  # a new array
     if columns.categorical:
         n = n_samples if sample_weight is None else float(np.sum(sample_weight))
         rate = min(1.0, n ** (-2 / (len(columns.numeric) + 4)))
@@ -301,7 +311,7 @@ class Trials:
     """
 
     def __init__(self, name, rows, observe=None):
-        # The rule's name, and the rows, are those of the error message.
+        # The rule's name, and the options of the rows, appear in the error message.
         self._name, self._rows, self._observe = name, rows, observe
         self.best, self.value, self._tie = None, np.inf, -np.inf
         self.was_stopped = False
@@ -318,7 +328,7 @@ class Trials:
             self.best, self.value, self._tie = candidate, value, tie
 
     def report(self, *trial):
-        """Call `observe` with a value and a bandwidth; end the search if it returns True."""
+        """Call `observe` with the arguments; end the search if it returns True."""
         if self._observe is not None and self._observe(*trial):
             raise _SearchStopped
 
@@ -326,10 +336,11 @@ class Trials:
         return self
 
     def __exit__(self, kind, *_):
-        """Suppress `_SearchStopped`; raise ValueError if no candidate was finite."""
+        """Suppress `_SearchStopped`; raise ValueError if no candidate had a finite value."""
         if kind not in (None, _SearchStopped):
             return False
         if self.best is None:
+            # `needs` says what a bandwidth would need. Densities have no values.
             rows, needs = self._rows, "the criterion is finite: pass numbers"
             if rows.values is not None:
                 needs = (
@@ -344,14 +355,18 @@ class Trials:
 
 
 def search_range(Z, ratio, *, min_rows=1, of_density=False, is_integrated=True):
-    """Return the smallest and the largest scale that a search tries.
+    """Return the smallest and the largest scale that a search tries, as floats.
+
+    The smallest scale is a fraction of the distances between neighbouring rows. The largest one
+    is a multiple of the extent of the rows.
 
     Parameters
     ----------
     Z : ndarray of shape (n_samples, n_features)
         Numeric columns, divided by their standard deviations.
     ratio : float
-        The canonical ratio of the kernel.
+        The canonical ratio: the scale at which the kernel smooths as a Gaussian one does at
+        scale 1.
     min_rows : int, default=1
         Number of rows whose weight each window needs; 1 is assumed if rows repeat others.
     of_density : bool, default=False
@@ -361,20 +376,22 @@ def search_range(Z, ratio, *, min_rows=1, of_density=False, is_integrated=True):
         is conditional.
     """
     extent = np.linalg.norm(np.ptp(Z, axis=0))
-    if extent == 0:
+    if extent == 0:  # all rows are equal, and any scale will do
         return 0.5 * ratio, 2.0 * ratio
     # Distances are those between different rows, so that repeated rows do not make them 0.
     design_points = np.unique(Z, axis=0) if Z.shape[1] > 1 else np.unique(Z)[:, None]
     min_rows = min(min_rows, len(design_points) - 1) if len(design_points) == len(Z) else 1
+    # The smallest scale is this fraction of this quantile of the distances.
     fraction, quantile = _MIN_SCALE if min_rows == 1 else _MIN_SCALE_OF_SEVERAL_ROWS
     # Each design point is its own nearest neighbour, which does not count.
-    distances = KDTree(design_points).query(design_points, k=[min_rows + 1])[0]
+    distances, _ = KDTree(design_points).query(design_points, k=[min_rows + 1])
     floor = 0.0
     if of_density:
         # If most rows repeat others, the design points are a grid, and a bandwidth below its
         # step would describe the grid, not the distribution.
         if len(design_points) <= len(Z) / 2 and is_integrated:
             fraction = 1.0
+        # Outliers do not count in the distance between two quantiles, which limits the range.
         width = np.subtract(*np.quantile(Z, [0.9, 0.1])) or extent
         floor, extent = _MIN_DENSITY_SCALE * width, min(extent, _MAX_DENSITY_EXTENT * width)
     low = max(

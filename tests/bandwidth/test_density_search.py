@@ -43,7 +43,7 @@ class TestSearch:
         monkeypatch.setattr(_density_search, "MAX_SEARCH_ROWS", 100)
         all_rows, _ = density_bandwidth(X, Gaussian())
         assert all_rows == pytest.approx(expected, rel=1e-3)
-        monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 100)
+        monkeypatch.setattr(_density_search, "MAX_ROWS_IN_LINEAR_TIME", 100)
         sample, _ = density_bandwidth(X, Gaussian(), random_state=0)
         assert sample != pytest.approx(expected, rel=0.01)
 
@@ -98,7 +98,7 @@ class TestSearch:
             "columns": Columns(("numeric",) * 2 + ("unordered",), (None, None, range(2)))
         }
         _, expected = density_bandwidth(X, Gaussian(), **columns)
-        monkeypatch.setattr(_density_search, "_FIRST_ROWS", 40)
+        monkeypatch.setattr(_density_search, "_SUBSET_ROWS", 40)
         bandwidth, score = density_bandwidth(X, Gaussian(), **columns)
         assert score == pytest.approx(expected, abs=1e-3)
         shuffled, _ = density_bandwidth(rng.permutation(X), Gaussian(), **columns)
