@@ -233,8 +233,8 @@ class AdditiveMixture(FittedSmoother):
         fields = [both_values, second_hat + first_hat]
         if without_each:
             # Without key i, whose leave-one-out residual is a_i, predictions of the first stage
-            # change by -A[:, i] a_i. The change of S without key i is neglected in the
-            # residuals that it smooths.
+            # change by -A[:, i] a_i, and the residuals that S smooths by A[:, i] a_i, so that
+            # both stages change by -(A - S A)[:, i] a_i. Here S is the smoother with key i.
             change = first_hat[:, :, None] * self._loo_residuals
             fields.append(first_values[:, None] + second_left_out - change)
         weighted.append((self.mixing_weight, fields))

@@ -662,8 +662,9 @@ class _DensityLevelEffects(LevelEffects):
     def _errors(self, category, rows, groups):
         """Return errors of rows whose level is left out, and standard deviations, (n, 1) each.
 
-        The base class defines the arguments. An error is the target less the mean of a density
-        that is fitted without the rows of the level.
+        `groups` are pairs of positions of rows and a mask of all rows that are left out with
+        them, and `rows` are the positions of all groups, one after the other. An error is the
+        target less the mean of a density that is fitted without the rows of the level.
         """
         errors = []
         for group, is_left_out in groups:
