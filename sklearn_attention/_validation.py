@@ -89,6 +89,28 @@ def is_one_of(value, *options):
     return isinstance(value, str | numbers.Number | np.bool_ | None) and value in options
 
 
+def is_interval(bounds):
+    """Return True for a pair (low, high) with low < high; None stands for infinity."""
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        return False
+    if not all(x is None or isinstance(x, numbers.Real) for x in bounds):
+        return False
+    low, high = bounds
+    return (-np.inf if low is None else low) < (np.inf if high is None else high)
+
+
+def check_target_bounds(bounds):
+    """Raise ValueError unless the parameter `bounds` of targets is "auto", None or a pair."""
+    if bounds is None or is_one_of(bounds, "auto"):
+        return
+    is_list = not isinstance(bounds, str) and np.ndim(bounds) > 0
+    if not (is_list and is_interval(tuple(bounds))):
+        raise ValueError(
+            f"bounds={bounds!r} is not valid: pass 'auto', None, or a pair (lower, upper) with "
+            "lower below upper, either of which may be None."
+        )
+
+
 def check_in_interval(name, value, low, high, *, closed_right=True):
     """Return a number from low to high as a float; high is excluded if not `closed_right`."""
     is_inside = (

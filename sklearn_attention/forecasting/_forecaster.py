@@ -19,7 +19,7 @@ from .._columns import Columns
 from .._new_levels import EffectDistribution
 from .._report import Report
 from .._shapley import refuse_column
-from .._validation import check_in_open_interval, check_positive
+from .._validation import check_in_open_interval, check_positive, check_target_bounds
 from ._backtest import backtest
 from ._breaks import aligned
 from ._calibration import Calibration, max_end_distances
@@ -55,7 +55,7 @@ from ._season import choose_season_length
 from ._stored_forms import BUILDERS
 from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
-from ._transform import Transform, check_bounds, damped
+from ._transform import Transform, damped
 
 # A jump may last if the last 3 steps have jumped. Squared widths of intervals are 1 + 12 / n
 # times as large n steps after a break, if the steps before it were moved to the present level.
@@ -571,7 +571,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_positive("horizon", self.horizon, integer=True)
         if not (isinstance(self.lookback, str) and self.lookback == "auto"):
             check_positive("lookback", self.lookback, integer=True)
-        check_bounds(self.bounds)
+        check_target_bounds(self.bounds)
         self._check_parameters()
 
     def _check_parameters(self):

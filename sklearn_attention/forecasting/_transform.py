@@ -117,18 +117,6 @@ class Transform:
         return np.maximum(forecasts, lower.reshape(-1, *[1] * (forecasts.ndim - 1)))
 
 
-def check_bounds(bounds):
-    """Raise if the parameter `bounds` is not valid."""
-    if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
-        return
-    ends = () if isinstance(bounds, str) or np.ndim(bounds) == 0 else tuple(bounds)
-    if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
-        raise ValueError(
-            f"bounds={bounds!r} is not valid: pass 'auto', None, or a pair (lower, upper) with "
-            "lower below upper, either of which may be None."
-        )
-
-
 def choose_shift(observations):
     """Choose the constant that is added to non-negative series before their logarithm.
 

@@ -6,7 +6,6 @@ compared by the logarithm of its distance from the bound plus an offset. `_mixtu
 these terms, and computes densities.
 """
 
-import numbers
 from dataclasses import replace
 from typing import Any, Self
 
@@ -27,6 +26,7 @@ from .._validation import (
     check_key_weights,
     check_size,
     clip_weightless_rows,
+    is_interval,
     is_one_of,
     zero_tiny_weights,
 )
@@ -595,10 +595,10 @@ def check_bounds(bounds, columns, keys, names):
     """
     n_features = len(columns.kinds)
     pairs = [None] * n_features if bounds is None else bounds
-    if _is_pair(bounds):
+    if is_interval(bounds):
         pairs = [bounds if is_numeric else None for is_numeric in columns.is_numeric]
     is_valid = isinstance(pairs, (tuple, list)) and len(pairs) == n_features
-    if not is_valid or not all(pair is None or _is_pair(pair) for pair in pairs):
+    if not is_valid or not all(pair is None or is_interval(pair) for pair in pairs):
         raise ValueError(
             f"bounds={bounds!r} is not valid: pass None, a pair (lower, upper) with lower < "
             "upper for all numeric columns, such as (0, None), or a list with such a pair or "
@@ -625,13 +625,3 @@ def check_bounds(bounds, columns, keys, names):
                 "or pass wider bounds."
             )
     return array if is_bounded.any() else None
-
-
-def _is_pair(bounds):
-    """Return True for a pair (low, high) with low < high; None stands for infinity."""
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        return False
-    if not all(x is None or isinstance(x, numbers.Real) for x in bounds):
-        return False
-    low, high = bounds
-    return (-np.inf if low is None else low) < (np.inf if high is None else high)

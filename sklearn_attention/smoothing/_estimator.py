@@ -229,6 +229,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         check_choice("empty", self.empty, EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("structure", self.structure, ("auto", "joint", "additive"))
+        self._learn_bounds(values, weights)
         # 3. Set the smoother. A search has predicted rows already; otherwise one is predicted.
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
@@ -237,6 +238,9 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             check_first_row(self.smoother_)
         self._kept["parameters"] = copy.deepcopy(self.get_params(deep=False))
         return self
+
+    def _learn_bounds(self, values, weights):
+        """Set the bounds of targets; only regressors have any."""
 
     def _set_smoother(self, keys, values, weights):
         """Set `smoother_` for rows: choose kernel, bandwidth and weights.

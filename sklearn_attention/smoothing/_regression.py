@@ -5,18 +5,17 @@ training rows, its values their targets. S is the smoother matrix, whose product
 targets are the predictions of the training rows.
 """
 
-import numbers
 import operator
 from typing import Any, Self
 
 import numpy as np
 
 from .._base import keeps_state_on_failure, with_callbacks
-from .._blocks import blocks
+from .._blocks import blocks, merge_present
 from .._column_stats import mean_squares, min_max_sum
 from .._labels import NumericTargets, r2_or_nan
 from .._partitions import reduce_rows
-from .._validation import check_numeric_target, is_one_of
+from .._validation import check_numeric_target, check_target_bounds, is_one_of
 from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
 from ..bandwidth._samples import Units
@@ -31,15 +30,10 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     # The parameter of an estimator; files of version 0.2.0 have none.
     bounds = None
 
-    def _store(self, X, values, sample_weight, *, append=False):
-        """Store rows and values, and choose bandwidths and bounds for them; return `self`.
-
-        The base class defines the arguments.
-        """
-        check_bounds(self.bounds)
-        super()._store(X, values, sample_weight, append=append)
-        self.bounds_ = _learn_bounds(self.bounds, self.values_, self.key_weights_)
-        return self
+    def _learn_bounds(self, values, weights):
+        """Set the bounds of predictions by the parameter and the targets."""
+        check_target_bounds(self.bounds)
+        self.bounds_ = _bounds_of_targets(self.bounds, values, weights)
 
     def _clip(self, predictions):
         """Clip predictions to the bounds.
@@ -265,26 +259,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         return float(units.restore_criterion(corrected_akaike(scores, smoother.n_rows), "aicc"))
 
 
-def check_bounds(bounds):
-    """Raise ValueError if the parameter `bounds` is not "auto", None or a pair."""
-    if bounds is None or is_one_of(bounds, "auto"):
-        return
-    ends = () if isinstance(bounds, str) or np.ndim(bounds) == 0 else tuple(bounds)
-    is_pair = len(ends) == 2 and all(x is None or isinstance(x, numbers.Real) for x in ends)
-    if not is_pair or not _with_infinity(ends)[0] < _with_infinity(ends)[1]:
-        raise ValueError(
-            f"bounds={bounds!r} is not valid: pass 'auto', None, or a pair (lower, upper) with "
-            "lower below upper, either of which may be None."
-        )
-
-
-def _with_infinity(bounds):
-    """Return a pair (lower, upper) in which infinite numbers take the place of None."""
-    lower, upper = bounds
-    return (-np.inf if lower is None else lower), (np.inf if upper is None else upper)
-
-
-def _learn_bounds(bounds, values, weights):
+def _bounds_of_targets(bounds, values, weights):
     """Return the bounds of predictions, (2,) or (2, n_outputs); None if there are none.
 
     Parameters
@@ -299,15 +274,15 @@ def _learn_bounds(bounds, values, weights):
     """
     if bounds is None:
         return None
-    smallest, largest, _ = min_max_sum(values, weights)
+    smallest, largest, is_whole = reduce_rows(_range_of_rows, _merge_ranges, values, weights)
     if is_one_of(bounds, "auto"):
-        is_whole = reduce_rows(_is_whole, np.logical_and, values, weights)
         is_count = is_whole & (smallest >= 0)
         lower = np.where(is_count, 0.0, -np.inf)
         upper = np.where(is_count & (largest == 1), 1.0, np.inf)
     else:
-        ends = _with_infinity(bounds)
-        lower, upper = (np.full(np.shape(smallest), end, np.float64) for end in ends)
+        ends = np.array(tuple(bounds), dtype=np.float64)  # None becomes NaN
+        ends = np.where(np.isnan(ends), [-np.inf, np.inf], ends)
+        lower, upper = (np.full(np.shape(smallest), end) for end in ends)
         if (smallest < lower).any() or (largest > upper).any():
             raise ValueError(
                 f"bounds={bounds!r} do not contain y, which is from {np.min(smallest):g} to "
@@ -317,18 +292,26 @@ def _learn_bounds(bounds, values, weights):
     return learned if np.isfinite(learned).any() else None
 
 
-def _is_whole(values, weights):
-    """Return True for outputs whose values are whole numbers where weights are positive.
+def _range_of_rows(values, weights):
+    """Return the smallest and the largest value, and True if all are whole numbers.
 
-    The shape is (n_outputs,), or () if the values (n_rows,) have no axis of outputs.
+    Each has the shape (n_outputs,), or () if the values (n_rows,) have no axis of outputs. The
+    result is None if no row has weight.
     """
-    is_whole = np.ones(values.shape[1:], dtype=bool)
-    for block in blocks(len(values)):
-        fractions = values[block] != np.rint(values[block])
-        if weights is not None:
-            fractions &= (weights[block] > 0).reshape(-1, *[1] * (values.ndim - 1))
-        is_whole &= ~fractions.any(axis=0)
-    return is_whole
+
+    def range_of_block(block):
+        present = values[block] if weights is None else values[block][weights[block] > 0]
+        if not len(present):
+            return None
+        is_whole = (present == np.rint(present)).all(axis=0)
+        return present.min(axis=0), present.max(axis=0), is_whole
+
+    return merge_present(_merge_ranges, map(range_of_block, blocks(len(values))))
+
+
+def _merge_ranges(a, b):
+    """Merge results of `_range_of_rows` for two sets of rows."""
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] & b[2]
 
 
 def _as_values(y, dtype):

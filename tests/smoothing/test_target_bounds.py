@@ -9,6 +9,7 @@ from sklearn_attention import (
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
+from sklearn_attention.smoothing import _estimator
 
 QUERIES = np.linspace(-1, 4, 40)[:, None]
 
@@ -99,3 +100,13 @@ def test_bounds_that_targets_leave_are_refused():
     x, counts, _ = make_counts()
     with pytest.raises(ValueError, match=r"bounds=\(0, 2\) do not contain y, .* from 0 to"):
         NadarayaWatsonRegressor(bandwidth=0.3, bounds=(0, 2)).fit(x, counts)
+
+
+def test_bounds_that_targets_leave_are_refused_before_a_search(monkeypatch):
+    def search(*_):
+        raise AssertionError("a bandwidth is searched")
+
+    monkeypatch.setattr(_estimator, "choose_members", search)
+    x, counts, _ = make_counts()
+    with pytest.raises(ValueError, match="do not contain y"):
+        NadarayaWatsonRegressor(bounds=(0, 2)).fit(x, counts)
