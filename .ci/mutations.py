@@ -415,8 +415,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_additive_mixture.py",
-        "projected = projected - second_hat @ self.stage.projected_rows",
-        "projected = projected + second_hat @ self.stage.projected_rows",
+        "unsmoothed = projected - second_hat @ self.stage.projected_rows",
+        "unsmoothed = projected + second_hat @ self.stage.projected_rows",
         "the second stage adds the first one instead of its residuals",
     ),
     Mutation(

@@ -19,6 +19,7 @@ Results are interpolated between those of the last two windows, so that they are
 q. Each doubling takes the time of one prediction of the queries that are still inadequate.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -98,13 +99,22 @@ class Windows:
         inverse_leverage = np.where(is_alone, without_point, inverse_leverage)
         if ranges is not None:
             # A sum over a range is the difference of two cumulative sums.
-            sums_before = np.cumsum([self._weights, self._is_single, self._is_alone], axis=1)
-            sums_before = np.pad(sums_before, ((0, 0), (1, 0)))
-            sums = sums_before[:, ranges[:, 1]] - sums_before[:, ranges[:, 0]]
+            first, stop = ranges.T
+            sums = self._sums_before[:, stop] - self._sums_before[:, first]
             weight_left_out, is_single, is_alone = sums
         total = self._total - weight_left_out
         n_rows, n_points = self._n_rows - is_single, self._n_points - is_alone
         return self._adequacy(weight, total, inverse_leverage, n_rows, n_points)
+
+    @functools.cached_property
+    def _sums_before(self):
+        """Sums over the rows before each, and over all rows last, (3, n_rows + 1).
+
+        They are those of the weights, and the numbers of rows without a copy and of rows that
+        are alone at their design point.
+        """
+        sums = np.cumsum([self._weights, self._is_single, self._is_alone], axis=1)
+        return np.pad(sums, ((0, 0), (1, 0)))
 
     def _adequacy(self, weight, total, inverse_leverage, n_rows, n_points):
         """Evaluate the formula of the module's docstring."""

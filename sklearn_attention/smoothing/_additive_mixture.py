@@ -152,6 +152,11 @@ class AdditiveMixture(FittedSmoother):
         return self.stage.noise_variance(self.values_2d, self.key_weights)
 
     @cached_property
+    def _solution(self):
+        """Means of the values, and coefficients of the directions, as from `stage.solve`."""
+        return self.stage.solve(self.values_2d)
+
+    @cached_property
     def _coefficients(self):
         """Coefficients of the stage's columns for the values, (n_columns, n_outputs)."""
         return self.stage.coefficients(self.values_2d)
@@ -193,9 +198,11 @@ class AdditiveMixture(FittedSmoother):
             (n_features,) or (n_outputs, n_features) for derivatives.
         """
         is_fitted = values is self.values
-        coefficients, dtype = self._coefficients, np.result_type(X.dtype, values.dtype)
-        if not is_fitted:
+        if is_fitted:
+            coefficients = self._coefficients
+        else:
             coefficients = self.stage.coefficients(values.reshape(len(values), -1))
+        dtype = np.result_type(X.dtype, values.dtype)
         arguments = self.terms, coefficients, shape, dtype
         from_stage = map_rows(from_terms, X, [(shape, dtype)], *arguments)
         weighted = [(self.mixing_weight, from_stage)]
@@ -219,17 +226,17 @@ class AdditiveMixture(FittedSmoother):
             rows = self.joint.local_rows(X, more, without_each=without_each)
             fields = [getattr(rows, name) for name in names]
             weighted.append((1 - self.mixing_weight, fields))
-        mean, direction_coefficients = self.stage.solve(self.values_2d)
+        mean, direction_coefficients = self._solution
         projected = self.stage.project(X)
         first_values = mean + projected @ direction_coefficients
-        both_values, second_hat, second_left_out = first_values, 0.0, 0.0
+        unsmoothed, both_values, second_hat, second_left_out = projected, first_values, 0.0, 0.0
         if self.second_stage is not None:
             second = self.second_stage.local_rows(X, more, without_each=without_each)
             both_values = first_values + second.values
             second_hat, second_left_out = second.effects, second.left_out
             # The rows of A - S A at the queries are those of (Q - S Q) Q' W.
-            projected = projected - second_hat @ self.stage.projected_rows
-        first_hat = projected @ self.stage.weighted_rows.T
+            unsmoothed = projected - second_hat @ self.stage.projected_rows
+        first_hat = unsmoothed @ self.stage.weighted_rows.T
         fields = [both_values, second_hat + first_hat]
         if without_each:
             # Without key i, whose leave-one-out residual is a_i, predictions of the first stage
