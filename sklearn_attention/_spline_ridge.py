@@ -25,9 +25,8 @@ _RANK_WEIGHT = 0.1
 # Variance of a line in this coordinate, which is added to the covariance of integrated Brownian
 # motion. If one row is an outlier, the error is 0.93 times that without the line.
 _LINE_VARIANCE = 0.3
-# Number of standard deviations for which a line continues beyond the rows, practically without
-# end. If it ended after 3, errors of lines on lognormal features were 19 times as large, and
-# those of three curves on such features 0.94 to 1.2 times.
+# Number of standard deviations for which columns continue beyond the rows, practically without
+# end. If columns ended after 3, errors of lines on lognormal features were 19 times as large.
 _MAX_EXTRAPOLATION = 1e6
 # Largest absolute value of a node, so that differences of nodes are finite.
 _LARGEST = np.finfo(np.float64).max / 4
@@ -50,8 +49,8 @@ class SplineColumns:
     Over the training rows the columns are about orthogonal to a constant and to each other. The
     line has variance 1, and the variances of the functions sum to 1. The sum of squares of the
     functions' coefficients is the roughness that a smoothing spline penalises (Wahba 1990,
-    Spline models for observational data). Beyond the rows the functions are constant, and the
-    line continues.
+    Spline models for observational data). Beyond the rows all columns continue as lines, as
+    natural splines do.
     """
 
     nodes: np.ndarray  # (n_nodes,), ascending; the first and the last lie beyond the rows
@@ -63,6 +62,9 @@ class SplineColumns:
         # 1. Place nodes at the numbers, or at quantiles of them.
         nodes = np.unique(x)
         if len(nodes) > _MAX_NODES:
+            # Quantiles leave few nodes to the tails, where single rows would bend curves. Nodes
+            # that are spread over the numbers, too, had the same error on eight sums, and 1.10
+            # times the error on taxi trips.
             nodes = np.unique(np.quantile(x, np.linspace(0, 1, _MAX_NODES)))
         # 2. Compute the mass of each node: the fraction of the rows that are nearest to it, but
         # at least half a row.
@@ -76,14 +78,23 @@ class SplineColumns:
         std = np.sqrt(mass @ np.square(line - mean))
         functions = _principal_functions(t, line, mass, max_functions)
         values = np.column_stack([(line - mean) / std, functions])
-        # 4. Add an outer node on either side, with the functions of the nearest node, and the
-        # line continued.
-        values, extent = values[[0, *range(len(nodes)), -1]], nodes[-1] - nodes[0]
+        # 4. Add an outer node on either side, to which the columns continue as lines. Beyond
+        # the rows ranks do not change, so that the coordinate t changes with the number alone:
+        # slopes along t are bounded, where those along x may overflow beside an outlier. On
+        # eight sums the error was 0.91 of that with constant functions, on lognormal features
+        # 0.63 and 0.49 with 200 and 1000 rows, and on twelve tables 1.00.
+        extent = nodes[-1] - nodes[0]
         with np.errstate(over="ignore"):
             margin = _MAX_EXTRAPOLATION * std * extent
         outer = np.clip([nodes[0] - margin, nodes[-1] + margin], -_LARGEST, _LARGEST)
-        values[[0, -1], 0] = ((outer - nodes[0]) / extent - mean) / std
-        return cls(np.concatenate([outer[:1], nodes, outer[1:]]), values)
+        distances = (outer - nodes[[0, -1]])[:, None] / extent
+        slopes = np.diff(functions, axis=0) / np.diff(t)[:, None]
+        functions_beyond = (1 - _RANK_WEIGHT) * distances * slopes[[0, -1]]
+        outer_values = values[[0, -1]] + np.hstack([distances / std, functions_beyond])
+        return cls(
+            np.concatenate([outer[:1], nodes, outer[1:]]),
+            np.concatenate([outer_values[:1], values, outer_values[1:]]),
+        )
 
     def interpolate(self, x, values):
         """Interpolate values (n_nodes, n_columns) at numbers x; 0 where x is missing."""

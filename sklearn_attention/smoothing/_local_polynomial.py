@@ -139,8 +139,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     weight, which are held while effects, leave-one-out errors and bands are computed.
     Leave-one-out errors are exact. Predictions of queries without each row, for intervals, are
     exact but in one respect: the change of the residuals when a row is left out is smoothed as
-    if the row were still there. Beyond the rows the lines :math:`f_j` go on, and curves are
-    constant.
+    if the row were still there. Beyond the rows every :math:`f_j` continues as a line.
 
     On five sums of functions of three to ten features, with 200 and 1000 rows, errors were 0.28
     to 0.59 times those of joint smoothing, and 0.95 to 1.00 times those of R's mgcv.
