@@ -1,20 +1,22 @@
 """Local polynomials with an additive stage: sums, interactions, real tables, and components.
 
-    python benchmarks/additive_smoothing.py [truths] [tables] [components] [--data FOLDER]
+    python benchmarks/additive_smoothing.py [truths] [peers] [tables] [components]
     python benchmarks/additive_smoothing.py --peers
 
 * truths: errors of `LocalPolynomialRegressor` on five sums of functions of single features and
-  five functions with interactions, with 200 and 1000 rows, beside the same smoother without an
-  additive stage (structure="joint") and R's generalised additive model (mgcv). Expected: on
-  sums at most 1.05 times the error of mgcv, on interactions at most 1.02 times that of the
-  joint smoother, and at most 2.2 times its seconds.
+  seven functions with interactions, with 200, 1000 and 5000 rows, beside the same smoother
+  without an additive stage (structure="joint") and R's generalised additive model (mgcv).
+  Expected: on sums at most 1.05 times the error of mgcv, on interactions at most 1.02 times
+  that of the joint smoother, and at most 2.2 times its seconds.
+* peers: errors and seconds on the same truths beside kernel attention, a Gaussian process of
+  scikit-learn and, in two features, tensor products of splines (mgcv's `te`).
 * tables: errors on ten real tables with at most 1000 training rows, relative to the joint
   smoother. Expected: 0.97 in the geometric mean, and no table above 1.03.
 * components: how often bands of 90 % around components hold the true ones. Expected: 0.87 to
   0.93.
 
 Errors of mgcv are stored in `additive_smoothing_peers.json`, which `--peers` writes (it needs
-`apt-get install r-base-core r-cran-mgcv`). Twenty minutes on one core. The seeds and splits
+`apt-get install r-base-core r-cran-mgcv`). An hour on one core. The seeds and splits
 that are reported have chosen nothing in the package; `--choice` takes those that have.
 """
 
@@ -43,13 +45,16 @@ from additive_truths import (
     wave_of_a_sum,
 )
 from scipy.stats import norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from sklearn_attention import LocalPolynomialRegressor
+from sklearn_attention import KernelAttentionRegressor, LocalPolynomialRegressor
 
 # Numbers of rows, and of data sets with as many rows of each truth.
-ROWS = {200: 8, 1000: 1}
-CHOICE, REPORTED = range(0, 5), range(5, 8)
+ROWS = {200: 8, 1000: 4, 5000: 1}
+ROWS_OF_PEERS = {200: 4, 1000: 1}
+CHOICE, REPORTED = range(0, 5), range(5, 11)
 FIRST_SEED = {True: 0, False: 20}
 STORED = HERE / "additive_smoothing_peers.json"
 TABLES = (
@@ -75,21 +80,49 @@ def two_of_ten(rng, n):
     return X, np.sin(2 * np.pi * X[:, 0]) + 2 * X[:, 1] ** 2
 
 
+def two_hills(rng, n):
+    """The surface on which mgcv's manual shows its tensor products."""
+    X = rng.uniform(size=(n, 2))
+    first = np.square((X - [0.2, 0.3]) / [0.3, 0.4]).sum(axis=1)
+    second = np.square((X - [0.7, 0.8]) / [0.3, 0.4]).sum(axis=1)
+    return X, 1.2 * np.exp(-first) + 0.8 * np.exp(-second)
+
+
+def wave_of_a_product(rng, n):
+    X = rng.uniform(size=(n, 2))
+    return X, np.sin(2 * np.pi * X[:, 0] * X[:, 1]) + X[:, 0]
+
+
 SUMS = three_waves, gu_wahba_and_one, correlated, friedman_sum, two_of_ten
-INTERACTIONS = friedman_1, friedman_2, two_products, wave_of_a_sum, bump
+SURFACES = two_hills, wave_of_a_product
+INTERACTIONS = friedman_1, friedman_2, two_products, wave_of_a_sum, bump, *SURFACES
 
 
-def measure(structure, X, y, queries, targets, observed):
-    """Return error, coverage of intervals, and processor seconds of the fit."""
+def fit(model, X, y, queries, targets):
+    """Fit a model; return its error and the processor seconds of the fit."""
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         start = time.process_time()
-        model = LocalPolynomialRegressor(structure=structure).fit(X, y)
+        model.fit(X, y)
         seconds = time.process_time() - start
         error = np.sqrt(np.mean(np.square(model.predict(queries) - targets)))
+    return {"error": error, "seconds": seconds}
+
+
+def measure(structure, X, y, queries, targets, observed):
+    """Return error, coverage of intervals, and processor seconds of a local polynomial."""
+    model = LocalPolynomialRegressor(structure=structure)
+    scores = fit(model, X, y, queries, targets)
+    with threadpool_limits(1):
         lower, upper = model.predict_interval(queries[:N_INTERVALS]).T
     inside = (lower <= observed[:N_INTERVALS]) & (observed[:N_INTERVALS] <= upper)
-    return {"error": error, "coverage": inside.mean(), "seconds": seconds}
+    return scores | {"coverage": inside.mean()}
+
+
+def gaussian_process(X):
+    """Return a Gaussian process with a length scale for each feature."""
+    kernel = ConstantKernel() * RBF(X.std(axis=0)) + WhiteKernel()
+    return GaussianProcessRegressor(kernel, normalize_y=True)
 
 
 def seeds(options, n):
@@ -99,13 +132,19 @@ def seeds(options, n):
 
 def store_peers():
     """Write the errors of mgcv, a line for each truth and number of rows."""
-    names = [
+    sums = [
         (truth, n, seed)
         for truth, n in product(SUMS, ROWS)
         for first in FIRST_SEED.values()
         for seed in range(first, first + ROWS[n])
     ]
-    errors = additive_truths.errors_of_mgcv(names)
+    errors = additive_truths.errors_of_mgcv(sums)
+    surfaces = [
+        (truth, n, FIRST_SEED[False] + seed)
+        for truth, (n, n_sets) in product(SURFACES, ROWS_OF_PEERS.items())
+        for seed in range(n_sets)
+    ]
+    errors |= additive_truths.errors_of_mgcv(surfaces, terms="te(x0, x1, k = 10)")
     lines = ",\n".join(json.dumps({"set": k, "mgcv": e}) for k, e in errors.items())
     STORED.write_text(f"[\n{lines}\n]\n")
 
@@ -167,6 +206,51 @@ def truths(options):
         ),
         "",
     ]  # fmt: skip
+
+
+def peers(options):
+    """Lines about kernel attention, a Gaussian process and tensor products."""
+    mgcv = {line["set"]: line["mgcv"] for line in json.loads(STORED.read_text())}
+    cells = []
+    for truth, (n, n_sets) in product((*SUMS, *INTERACTIONS), ROWS_OF_PEERS.items()):
+        for seed in range(FIRST_SEED[False], FIRST_SEED[False] + n_sets):
+            *data, _ = draw(truth, n, seed)
+            models = {
+                "ours": LocalPolynomialRegressor(),
+                "kernel attention": KernelAttentionRegressor(),
+                "Gaussian process": gaussian_process(data[0]),
+            }
+            scores = {name: fit(model, *data) for name, model in models.items()}
+            if truth in SURFACES:
+                error = mgcv[f"{truth.__name__}-{n}-{seed}"]
+                scores["te"] = {"error": error, "seconds": np.nan}
+            for name, row in scores.items():
+                cells.append({"truth": truth, "n": n, "seed": seed, "model": name} | row)
+            print(cells[-1], file=sys.stderr, flush=True)
+    frame = pd.DataFrame(cells)
+    names = "kernel attention", "Gaussian process", "te"
+    rows, costs = [], []
+    for (truth, n), of_truth in frame.groupby(["truth", "n"], sort=False):
+        errors = of_truth.pivot(index="seed", columns="model", values="error")
+        texts = [ratio(errors["ours"], errors[m]) if m in errors else "–" for m in names]
+        rows.append([truth.__name__.replace("_", " "), str(n), *texts])
+    for n, of_rows in frame.groupby("n"):
+        seconds = of_rows.groupby("model")["seconds"].mean()
+        costs.append([str(n), *(f"{seconds['ours'] / seconds[m]:.2f}" for m in names[:2])])
+    return [
+        "## Beside other models",
+        "",
+        'Root mean squared errors of structure="auto" relative to those of kernel attention, '
+        "of scikit-learn's Gaussian process with a length scale for each feature, and of "
+        "tensor products (`te` of mgcv) in two features, as geometric means over data sets.",
+        "",
+        *markdown(["truth", "rows", *names], rows),
+        "",
+        "Seconds of fits relative to theirs:",
+        "",
+        *markdown(["rows", *names[:2]], costs),
+        "",
+    ]
 
 
 def table_rows(name, split, data):
@@ -268,7 +352,7 @@ def components(options):
     ]
 
 
-PARTS = {"truths": truths, "tables": tables, "components": components}
+PARTS = {"truths": truths, "peers": peers, "tables": tables, "components": components}
 
 
 def main():

@@ -208,7 +208,8 @@ def measure(model, name, X, y, queries, targets, observed):
 
 SCRIPT = """
 suppressMessages(library(mgcv))
-folder <- commandArgs(trailingOnly = TRUE)[1]
+arguments <- commandArgs(trailingOnly = TRUE)
+folder <- arguments[1]
 for (name in readLines(file.path(folder, "names"))) {
   rows <- read.csv(file.path(folder, paste0(name, "_rows.csv")))
   queries <- read.csv(file.path(folder, paste0(name, "_queries.csv")))
@@ -216,6 +217,7 @@ for (name in readLines(file.path(folder, "names"))) {
   n <- nrow(rows)
   k <- if (n <= 200) min(10, (n - 1) %/% length(features)) else 20
   terms <- paste0("s(", features, ", k = ", k, ")", collapse = " + ")
+  if (length(arguments) > 1) terms <- arguments[2]
   fitted <- gam(as.formula(paste("y ~", terms)), data = rows, method = "REML")
   cat(name, sqrt(mean((predict(fitted, queries) - queries$mean)^2)), "\\n")
 }
@@ -233,8 +235,11 @@ def store_peers():
     STORED.write_text(f"[\n{lines}\n]\n")
 
 
-def errors_of_mgcv(keys):
-    """Return the error of mgcv on data sets, given by truth, number of rows and seed."""
+def errors_of_mgcv(keys, terms=None):
+    """Return the error of mgcv on data sets, given by truth, number of rows and seed.
+
+    `terms` is the right side of its formula, by default a smooth function of every feature.
+    """
     with tempfile.TemporaryDirectory() as folder:
         folder, names = Path(folder), []
         for truth, n, seed in keys:
@@ -248,7 +253,7 @@ def errors_of_mgcv(keys):
                 table.to_csv(folder / f"{names[-1]}_{kind}.csv", index=False)
         (folder / "names").write_text("\n".join(names) + "\n")
         (folder / "gam.R").write_text(SCRIPT)
-        command = ["Rscript", folder / "gam.R", folder]
+        command = ["Rscript", folder / "gam.R", folder, *([terms] if terms else [])]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {name: float(f"{float(e):.4g}") for name, e in map(str.split, text.splitlines())}
 
