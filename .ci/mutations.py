@@ -433,6 +433,30 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_degrees.py",
+        "min_step = _SURE_STEP if is_better_if_calm else _MIN_STEP",
+        "min_step = 0.0",
+        "autocorrelated noise is taken for a rough curve",
+    ),
+    Mutation(
+        "smoothing/_degrees.py",
+        "moves = np.bincount(places, residuals - narrow_residuals) / counts",
+        "moves = residuals - narrow_residuals",
+        "steps between neighbours in the order of rows, not of x",
+    ),
+    Mutation(
+        "smoothing/_uncertainty.py",
+        "intervals[:, 0] = np.fmin(intervals[:, 0], lower)",
+        "intervals[:, 0] = np.fmax(intervals[:, 0], lower)",
+        "lower ends of intervals lie within the band",
+    ),
+    Mutation(
+        "smoothing/_uncertainty.py",
+        "np.sqrt(dof / random_state.chisquare(dof, n_draws))",
+        "1.0",
+        "simultaneous bands take the estimated noise for the true one",
+    ),
+    Mutation(
+        "smoothing/_degrees.py",
         "scores = scores._replace(trace=scores.trace * len(present) / len(predicted))",
         "scores = scores._replace(trace=scores.trace)",
         "degrees of freedom of some of the rows for those of all",

@@ -122,6 +122,14 @@ class LocalPolynomialRegressor(SmootherRegressor):
     value of a feature parabolas and cubics diverge: there the prediction is the average at the
     edge, and from there on moves as the line does.
 
+    No such average follows a rough curve, one with jumps or with peaks of a row or two, since
+    polynomials need wider windows than that. In one feature with 50 to 2000 rows, averages
+    (degree 0) with the smallest leave-one-out error therefore take the place of all degrees if
+    they predict clearly better where it counts: at two neighbouring places, predictions without
+    their own rows move by two residual standard deviations, or by 0.8 while three quarters of
+    the rows are not predicted better. Autocorrelated noise, which narrow averages follow
+    everywhere, hardly ever looks like this; see `gap`.
+
     Joint smoothers need many rows in several features. With ``structure="auto"`` predictions
     are a mixture of a joint smoother :math:`J` of the targets, and of two stages,
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import t
 from sklearn.utils import check_random_state
 
 from .._blocks import blocks_of_queries
@@ -103,6 +103,10 @@ class UncertaintyMixin:
         twenty rows at least, and multiplies by that at the query. All this takes all pairs
         of queries and rows; results for the rows are computed once.
 
+        Where the pointwise :meth:`confidence_band` of the same coverage is outside of this
+        interval, its ends are those of the interval: a target is never known better than its
+        mean.
+
         A level of an unordered category that no training row has, such as a new shop, has an
         effect of its own, from the same distribution as the effects of the M known levels. Of
         these m, at most forty, are left out, in at most ten groups: a row is predicted as if
@@ -155,6 +159,11 @@ class UncertaintyMixin:
         probabilities = (1 - coverage) / 2, (1 + coverage) / 2
         effects = errors.level_effects.distribution(X)
         intervals = effects.inflate(intervals, centers, probabilities)
+        # 4. They contain the band: a target is never better known than its mean.
+        if not (smoother.kernel.signed or np.isnan(errors.loo_residuals).any()):
+            lower, upper = np.swapaxes(_confidence_band(smoother, X, coverage), 0, 1)
+            intervals[:, 0] = np.fmin(intervals[:, 0], lower)
+            intervals[:, 1] = np.fmax(intervals[:, 1], upper)
         return self._clip(_like_targets(intervals, smoother.values))
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -288,8 +297,10 @@ class UncertaintyMixin:
         that the noise may differ from place to place. The term with :math:`g` is the error of
         the model off the rows, by which :meth:`predict_interval` widens too: :math:`g` is the
         square of its second factor, for the fit :math:`\tilde m`, and 1 among the rows. The
-        factor :math:`c` is the normal quantile, or for a simultaneous band that of the largest
-        deviation over the queries that normal errors make.
+        factor :math:`c` is the quantile of Student's t with :math:`n - \operatorname{tr} S`
+        degrees of freedom, or for a simultaneous band that of the largest deviation over the
+        queries that normal errors make, divided by an estimate of their standard deviation
+        with as many.
 
         Weights are precisions, in any unit: the noise of row i has a variance in proportion
         to :math:`1 / w_i`. Rows are independent, unless the estimator has a `gap`: the noise
@@ -309,42 +320,18 @@ class UncertaintyMixin:
            estimation on coverage accuracy in nonparametric inference. Journal of the American
            Statistical Association 113, 767-779.
         """
-        # 1. Draw normal noise of the keys for a simultaneous band.
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         check_positive("n_resamples", n_resamples, integer=True)
         X, smoother = self._read_rows(X), self._smoother
         smoother.need_positive_weights("confidence_band")
-        errors = smoother.errors
-        errors.need_all_residuals("confidence_band")
-        band_errors, noise = errors.band_errors, errors.band_errors.noise
-        draws = np.zeros((1, len(smoother.keys), 0))
+        smoother.errors.need_all_residuals("confidence_band")
+        n_draws = 0
         if simultaneous:
             # A draw has a number for each key and output, and needs memory for three of them.
-            check_size("n_resamples", n_resamples, 3, errors.loo_residuals.size)
-            draws = noise.draws(n_resamples, check_random_state(random_state))
-        # 2. Compute the curve, its standard errors in units of the noise, and for each draw the
-        # largest deviation that it makes at any query, in standard errors.
-        centers, stds, max_deviations = [], [], 0.0
-        for rows in _query_blocks(X, smoother):
-            hat = band_errors.smoother.local_rows(X[rows])
-            # The terms are u^2, v and g of the formula above.
-            target, fit, model = band_errors.variance_terms(X[rows], hat.effects)
-            deviations = np.abs(hat.effects @ draws) / np.sqrt(fit.T)[:, :, None]
-            max_deviations = np.fmax(max_deviations, np.fmax.reduce(deviations, axis=1))
-            centers.append(hat.values)
-            stds.append(np.sqrt(fit + (target + fit) * (model - 1)))
-        # 3. The half-width is a quantile times the standard error in units of the targets.
-        factor = norm.ppf((1 + coverage) / 2)
-        if simultaneous:
-            factor = np.quantile(max_deviations, coverage, axis=1, method="higher")
-        residuals = errors.loo_residuals / np.sqrt(noise.variances)[:, None]
-        robustness = errors.settings.robustness
-        variance = noise_variance(errors.scale_windows, X, residuals, robustness)
-        half_width = factor * np.sqrt(variance) * np.concatenate(stds)
-        level_effect_std = errors.level_effects.distribution(X).normal_std
-        half_width = np.hypot(half_width, factor * level_effect_std)
-        center = np.concatenate(centers)
-        band = np.stack([center - half_width, center + half_width], axis=1)
+            n_draws = check_size(
+                "n_resamples", n_resamples, 3, smoother.errors.loo_residuals.size
+            )
+        band = _confidence_band(smoother, X, coverage, n_draws, random_state)
         return self._clip(_like_targets(band, smoother.values))
 
     def feature_significance(
@@ -389,6 +376,46 @@ class UncertaintyMixin:
             return feature_significance(
                 smoother, n_resamples, check_random_state(random_state), choose_again, progress
             )
+
+
+def _confidence_band(smoother, X, coverage, n_draws=0, random_state=None):
+    """Return the band around the curve at queries, (n_queries, 2, n_outputs).
+
+    `coverage` is the probability at each query, or, with `n_draws` random draws of the noise,
+    that at all queries at once.
+    """
+    errors = smoother.errors
+    band_errors, noise = errors.band_errors, errors.band_errors.noise
+    random_state = check_random_state(random_state)
+    # 1. Draw normal noise of the keys for a simultaneous band.
+    draws = (
+        noise.draws(n_draws, random_state) if n_draws else np.zeros((1, len(smoother.keys), 0))
+    )
+    # 2. Compute the curve, its standard errors in units of the noise, and for each draw the
+    # largest deviation that it makes at any query, in standard errors.
+    centers, stds, max_deviations = [], [], 0.0
+    for rows in _query_blocks(X, smoother):
+        hat = band_errors.smoother.local_rows(X[rows])
+        # The terms are u^2, v and g of the formula of `confidence_band`.
+        target, fit, model = band_errors.variance_terms(X[rows], hat.effects)
+        deviations = np.abs(hat.effects @ draws) / np.sqrt(fit.T)[:, :, None]
+        max_deviations = np.fmax(max_deviations, np.fmax.reduce(deviations, axis=1))
+        centers.append(hat.values)
+        stds.append(np.sqrt(fit + (target + fit) * (model - 1)))
+    # 3. The half-width is a quantile times the standard error in units of the targets. The
+    # variance of the noise is estimated, with as many degrees of freedom as the fit leaves.
+    dof = max(smoother.n_rows - smoother.training_predictions.leverage.sum(), 1.0)
+    factor = t.ppf((1 + coverage) / 2, dof)
+    if n_draws:
+        max_deviations = max_deviations * np.sqrt(dof / random_state.chisquare(dof, n_draws))
+        factor = np.quantile(max_deviations, coverage, axis=1, method="higher")
+    residuals = errors.loo_residuals / np.sqrt(noise.variances)[:, None]
+    variance = noise_variance(errors.scale_windows, X, residuals, errors.settings.robustness)
+    half_width = factor * np.sqrt(variance) * np.concatenate(stds)
+    level_effect_std = errors.level_effects.distribution(X).normal_std
+    half_width = np.hypot(half_width, factor * level_effect_std)
+    center = np.concatenate(centers)
+    return np.stack([center - half_width, center + half_width], axis=1)
 
 
 def jackknife_intervals(left_out, sizes, scale, coverage):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import t
 from sklearn.base import clone
 from smoothing_cases import case_of, rows_at, take, window_of
 
@@ -38,7 +38,8 @@ class TestBands:
             queries, local.effects
         )
         effect = effect[:, None] + (noise + effect[:, None]) * (grown - 1)
-        width = norm.ppf(0.975) * np.sqrt(variance * effect)
+        residual_dof = np.count_nonzero(counts) - model.effective_dof_
+        width = t.ppf(0.975, residual_dof) * np.sqrt(variance * effect)
         expected = np.stack([local.values - width, local.values + width], axis=1)
         found = model.confidence_band(take(X, np.arange(7)), 0.95)
         np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)

@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 
 from sklearn_attention import (
     AdaptiveBandwidth,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
+from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.smoothing._errors import ErrorSettings
 
 
@@ -196,3 +198,71 @@ def test_few_rows(n, kind):
     if n <= 4:
         line = LocalPolynomialRegressor(degree=1).fit(x[:, None], y)
         np.testing.assert_array_equal(found, line.predict(x[:, None]))
+
+
+def rough_curve(name="bumps", n=256, seed=0):
+    """Rows of a curve with peaks of one or two rows, in any order, and the curve."""
+    X, y, truth = make_smoothing_curve(
+        name, n, signal_to_noise=7, random_state=seed, return_truth=True
+    )
+    order = np.random.default_rng(seed).permutation(n)
+    return X[order], y[order], truth[order]
+
+
+def are_narrow_averages(model):
+    """Whether narrow averages have taken the place of all degrees; the line has no weight."""
+    return [(degree, weight) for degree, _, weight in model.members_] == [(0, 1), (1, 0)]
+
+
+NARROW = pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
+
+
+@NARROW
+@pytest.mark.parametrize("name", ["bumps", "doppler"])
+def test_narrow_averages_follow_a_rough_curve(name):
+    X, y, truth = rough_curve(name)
+    model = LocalPolynomialRegressor().fit(X, y)
+    assert are_narrow_averages(model)
+    line = LocalPolynomialRegressor(degree=1).fit(X, y)
+    mean_squares = [np.mean((own.predict(X) - truth) ** 2) for own in (model, line)]
+    assert mean_squares[0] < 0.6 * mean_squares[1]
+    # The noise has the variance 1.
+    assert mean_squares[0] < 1.2
+
+
+@NARROW
+def test_rough_curves_are_found_in_any_unit_and_order():
+    X, y, _ = rough_curve()
+    first = LocalPolynomialRegressor().fit(X, y)
+    other = LocalPolynomialRegressor().fit(60 - 1000 * X[::-1], 5 - 0.01 * y[::-1])
+    assert are_narrow_averages(first)
+    assert are_narrow_averages(other)
+    np.testing.assert_allclose(other.predict(60 - 1000 * X), 5 - 0.01 * first.predict(X))
+
+
+@NARROW
+@pytest.mark.parametrize(
+    "options", [{"gap": 1}, {"robust": True}, {"bandwidth": "scott"}, {"degree": 1}]
+)
+def test_only_the_default_looks_for_rough_curves(options):
+    X, y, _ = rough_curve()
+    order = np.argsort(X[:, 0])
+    model = LocalPolynomialRegressor(**options).fit(X[order], y[order])
+    assert not are_narrow_averages(model)
+
+
+@NARROW
+@pytest.mark.parametrize("coefficient", [0.3, 0.8])
+def test_autocorrelated_noise_is_not_taken_for_a_rough_curve(coefficient):
+    n, rng = 300, np.random.default_rng(3)
+    noise = lfilter([1], [1, -coefficient], rng.normal(size=n))
+    x = np.arange(n) / n
+    model = LocalPolynomialRegressor().fit(x[:, None], np.sin(6 * x) + 0.5 * noise)
+    assert not are_narrow_averages(model)
+
+
+@NARROW
+def test_copies_of_rows_are_not_taken_for_a_rough_curve():
+    X, y = make_data(60)
+    model = LocalPolynomialRegressor().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    assert not are_narrow_averages(model)

@@ -62,10 +62,11 @@ class TestPrediction:
         theirs.fit(as_codes(frame), y, weight)
         codes = as_codes(frame)
         np.testing.assert_allclose(ours.predict(frame), theirs.predict(codes), rtol=1e-10)
-        # Quantiles are of errors in windows that reach beyond a level of few rows.
-        for name in ("smoother_matrix", "predict_interval"):
-            found, expected = getattr(ours, name)(frame), getattr(theirs, name)(codes)
-            np.testing.assert_allclose(found, expected, atol=1e-9, err_msg=name)
+        # Intervals and quantiles also average errors in windows that reach beyond a level of
+        # few rows, which a kernel of one's own does not have.
+        found, expected = ours.smoother_matrix(frame), theirs.smoother_matrix(codes)
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(ours.loo_residuals_, theirs.loo_residuals_, atol=1e-9)
         np.testing.assert_allclose(ours.aicc_, theirs.aicc_, rtol=1e-9)
 
     @pytest.mark.parametrize(("bandwidth", "degree"), [("gcv", 1), (0.5, 2)])

@@ -28,7 +28,7 @@ from sklearn_attention import (
 
 class TestIntervals:
     @pytest.mark.parametrize(("kind", "degree"), [("compact", 1), ("frame", 0), ("knn", 2)])
-    def test_are_the_jackknife_plus(self, kind, degree):
+    def test_are_the_jackknife_plus_and_contain_the_band(self, kind, degree):
         model, X, y, _ = case_of(f"{kind}-{degree}")
         model.fit(X, y)
         queries = take(X, np.arange(6))
@@ -47,8 +47,23 @@ class TestIntervals:
             expected = [
                 jackknife_plus(values[:, q], scale[q] * errors, coverage) for q in range(6)
             ]
+            lower, upper = np.transpose(expected)
+            band = model.confidence_band(queries, coverage).T
+            expected = np.transpose([np.fmin(lower, band[0]), np.fmax(upper, band[1])])
             found = model.predict_interval(queries, coverage)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+    def test_are_never_narrower_than_the_band(self):
+        # Noise grows fifty times: where it is largest, intervals of equal width are too narrow.
+        rng = np.random.default_rng(0)
+        x = np.sort(rng.uniform(size=150))
+        y = np.sin(6 * x) + (0.02 + x**4) * rng.normal(size=150)
+        model = LocalPolynomialRegressor(bandwidth=0.04, degree=1).fit(x[:, None], y)
+        queries = np.linspace(-0.05, 1.05, 40)[:, None]
+        band, intervals = model.confidence_band(queries), model.predict_interval(queries)
+        assert (intervals[:, 0] <= band[:, 0]).all()
+        assert (band[:, 1] <= intervals[:, 1]).all()
+        assert (intervals == band).any()
 
     @pytest.mark.parametrize(("n", "finite"), [(8, False), (9, True)])
     def test_few_rows_have_infinite_ends(self, n, finite):
