@@ -54,7 +54,7 @@ from sklearn_attention import KernelAttentionRegressor, LocalPolynomialRegressor
 # Numbers of rows, and of data sets with as many rows of each truth.
 ROWS = {200: 8, 1000: 4, 5000: 1}
 ROWS_OF_PEERS = {200: 4, 1000: 1}
-CHOICE, REPORTED = range(0, 5), range(5, 11)
+CHOICE, REPORTED = range(0, 5), range(5, 10)
 FIRST_SEED = {True: 0, False: 20}
 STORED = HERE / "additive_smoothing_peers.json"
 TABLES = (
