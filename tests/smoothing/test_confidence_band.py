@@ -45,6 +45,16 @@ class TestBands:
         np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
         assert found.shape == (7, 2, *y.shape[1:])
 
+    def test_at_one_query_simultaneous_bands_are_pointwise(self):
+        # With as few rows the estimated variance of the noise matters: without it, the
+        # simultaneous band would be 0.88 times as wide.
+        x = np.linspace(0, 1, 12)
+        y = x + 0.2 * np.random.default_rng(0).normal(size=12)
+        model = LocalPolynomialRegressor(bandwidth=0.3, degree=1).fit(x[:, None], y)
+        options = {"simultaneous": True, "n_resamples": 20_000}
+        widths = [np.diff(model.confidence_band([[0.4]], **o)) for o in ({}, options)]
+        np.testing.assert_allclose(widths[1], widths[0], rtol=0.03)
+
     def test_of_many_features_are_around_lines(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(60, 11))

@@ -11,6 +11,7 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.datasets import make_smoothing_curve
+from sklearn_attention.smoothing._degrees import _is_rough
 from sklearn_attention.smoothing._errors import ErrorSettings
 
 
@@ -266,3 +267,12 @@ def test_copies_of_rows_are_not_taken_for_a_rough_curve():
     X, y = make_data(60)
     model = LocalPolynomialRegressor().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     assert not are_narrow_averages(model)
+
+
+def test_a_rough_curve_has_two_neighbouring_places_that_narrow_averages_move():
+    x = np.random.default_rng(0).permutation(100).astype(float)
+    residuals = np.random.default_rng(1).normal(size=100)
+    for places, expected in (([40, 41], True), ([40, 60], False)):
+        residuals_at_steps = np.where(np.isin(x, places), 8.0, residuals)
+        narrow_residuals = np.where(np.isin(x, places), 1.0, residuals)
+        assert _is_rough(x, residuals_at_steps, narrow_residuals) == expected
