@@ -241,8 +241,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_doubled_windows.py",
-        "np.where(adequacy < 1, new, np.inf)",
-        "np.where(adequacy < 1, np.inf, new)",
+        "np.where(adequacy < 1, wider.adequacy, np.inf)",
+        "np.where(adequacy < 1, np.inf, wider.adequacy)",
         "windows are doubled once at most",
     ),
     Mutation(

@@ -6,7 +6,7 @@ has the searches for several bandwidths and for lambdas.
 
 The criterion at a scale is computed from leave-one-out predictions of a sample, whose best
 bandwidth is rescaled to all rows. For polynomials, LeaveOneOut doubles the windows of rows that
-have too little weight in them: less than the weight of `LeaveOneOut.fewest` rows.
+have too little weight in them: less than the weight of `LeaveOneOut.min_rows` rows.
 """
 
 from dataclasses import dataclass
@@ -256,7 +256,7 @@ def _search_scale(criterion, rows, kernel, observe):
     """
     curve = _ScaleCriterion(criterion, rows, kernel, observe)
     # A window that has less than the weight of `min_rows` rows is doubled.
-    sample, min_rows = curve.sample, curve.leave_one_out.fewest
+    sample, min_rows = curve.sample, curve.leave_one_out.min_rows
     # 1. Find the range of scales, and the options of the minimisation.
     Z = (sample.X / sample.std)[:, rows.columns.numeric]
     low, high = search_range(Z, canonical_ratio(kernel), min_rows=min_rows)
@@ -358,7 +358,7 @@ class _ScaleCriterion:
     def __call__(self, scales):
         """Compute the criterion at ascending scales (n,)."""
         order = np.arange(len(scales))
-        if self.leave_one_out.fewest > 1:
+        if self.leave_one_out.min_rows > 1:
             # Windows of a small scale may be doubled, and then need the sums at twice this
             # scale. LeaveOneOut keeps the sums of the scales that it has evaluated last, so
             # larger scales are evaluated first.

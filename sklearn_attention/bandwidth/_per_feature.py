@@ -551,7 +551,7 @@ class _GradientSearch:
         leave_one_out = self._leave_one_out(space.bandwidth(trials.best))
         if not self._is_compact:
             value = trials.value
-            if leave_one_out.fewest > 1:  # windows need several rows, and may be doubled
+            if leave_one_out.min_rows > 1:  # windows need several rows, and may be doubled
                 (value,) = self._criterion(leave_one_out.scores(np.ones(1)))
             if math.isclose(value, trials.value, rel_tol=_MIN_EFFECT_OF_DOUBLING):
                 return

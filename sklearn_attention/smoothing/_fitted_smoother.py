@@ -32,7 +32,7 @@ from .._partitions import (
     to_memory,
     weights_or_ones,
 )
-from ..attention._doubled_windows import MAX_RANGES, Windows
+from ..attention._doubled_windows import MAX_RANGES, WindowAdequacy
 from ..attention._leave_one_out import LeaveOneOut, Predictions
 from ..attention._smoother import (
     Smoother,
@@ -306,20 +306,20 @@ class FittedSmoother:
         return {}
 
     @cached_property
-    def windows(self):
-        """The `Windows`, which judge whether a window determines the polynomial."""
+    def window_adequacy(self):
+        """The `WindowAdequacy`, which tells whether a window determines the polynomial."""
         n_coefficients = Basis(self.degree, len(self.columns.numeric)).size
-        return Windows(self.keys, self.values_2d, self.row_weights, n_coefficients)
+        return WindowAdequacy(self.keys, self.values_2d, self.row_weights, n_coefficients)
 
     @cached_property
     def at_design_points(self):
         """The smoother of the design points, the distinct keys; None if no key repeats another.
 
-        It only measures windows, so the points have no values and equal weights.
+        Only leverages are computed from it, so the points have no values and equal weights.
         """
-        if not self.windows.has_repeats:
+        if not self.window_adequacy.points.has_repeats:
             return None
-        points = self.take(self.windows.first_rows)
+        points = self.take(self.window_adequacy.points.first_rows)
         return points.replace(values=points.keys[:, :0], key_weights=None)
 
     @cached_property

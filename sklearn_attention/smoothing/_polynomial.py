@@ -16,7 +16,7 @@ from .. import attention
 from .._column_stats import column_stats, replace_zeros
 from .._partitions import map_rows, need_all_rows
 from ..attention._average import LocalFit
-from ..attention._doubled_windows import double_windows
+from ..attention._doubled_windows import WindowResults, double_windows
 from ..attention._leave_one_out import Predictions, at_rows
 from ..attention._smoother import smooth
 from ..kernels import Boxcar
@@ -62,46 +62,27 @@ def _fit_in_doubled_windows(smoother, values, X):
     X = X.clip(lower, upper).astype(X.dtype, copy=False)
 
     def evaluate(n_doublings, rows):
-        """Return, for some queries, the adequacy of doubled windows, and the results in them.
-
-        They are in a list of one tuple, since `double_windows` can double windows for several
-        groups of results at once.
-        """
-        fit, weight, inverse_leverage = _fit_in_window(smoother, n_doublings, X[rows], values)
-        adequacy = smoother.windows.adequacy(weight, inverse_leverage)
-        return [(adequacy, fit.values, fit.slopes, fit.ridge)]
+        """Return the `WindowResults` of some queries, in doubled windows, in a list."""
+        # The smoother itself keeps the keys as it has read them.
+        doubled = smoother.doubled(n_doublings) if n_doublings else smoother
+        fit, queries = _fit(doubled, X[rows], values), X[rows]
+        weight = _window_weight(doubled, queries, fit)
+        inverse_leverage = _inverse_leverage(smoother, n_doublings, queries)
+        adequacy = smoother.window_adequacy.of_windows(weight, inverse_leverage)
+        return [WindowResults(adequacy, [fit.values, fit.slopes, fit.ridge])]
 
     (results,) = double_windows(evaluate, max_distance)
     return tuple(results)
 
 
-def _fit_in_window(smoother, n_doublings, X, values=None):
-    """Fit polynomials in windows that are doubled `n_doublings` times, and measure these.
-
-    By default there are no values, and only the windows matter. Returns the `LocalFit`, and two
-    numbers for each query, (n_queries,), from which `Windows.adequacy` computes the adequacy:
-
-    * the weight of the window, an effective number of rows;
-    * the inverse leverage of a row at the query in a fit to the design points, 0 if all keys
-      are distinct.
-    """
-    doubled = smoother.doubled(n_doublings) if n_doublings else smoother
-    fit = _fit(doubled, X, smoother.keys[:, :0] if values is None else values)
-    weight, inverse_leverage = _effective_counts(doubled, X, fit), np.zeros(len(X))
-    if smoother.at_design_points is not None:
-        point_fit, point_weight, _ = _fit_in_window(smoother.at_design_points, n_doublings, X)
-        # The leverage of a row of weight 1 is (1 + D) / W with the weight W of the window, and
-        # the squared Mahalanobis distance D of the query from the points in it.
-        inverse_leverage = point_weight / (1 + point_fit.squared_distance)
-    return fit, weight, inverse_leverage
-
-
-def _effective_counts(smoother, X, fit):
-    """Return the effective number of rows in the window of each query, (n_queries,).
+def _window_weight(smoother, X, fit=None):
+    """Return the weight of the window of each query, an effective number of rows, (n_queries,).
 
     It is the sum of the rows' weights in the window, divided by the weight that a row at the
-    query itself would have. `fit` is the `LocalFit` at the queries X.
+    query itself would have. `fit` is the `LocalFit` at the queries X, if it is known.
     """
+    if fit is None:
+        fit = _fit(smoother, X, smoother.keys[:, :0])  # without values
     # Without categories, all queries have the same weight at distance 0.
     X = X if smoother.columns.categorical else X[:1]
     X = X.astype(np.float64) / smoother.divisors
@@ -111,6 +92,37 @@ def _effective_counts(smoother, X, fit):
     # A weight of 0 has the logarithm -inf, whose difference from another -inf would be NaN.
     log_weight = log_weight.clip(np.finfo(np.float64).min)
     return np.exp(fit.log_normalizers.astype(np.float64) - log_weight)
+
+
+def _inverse_leverage(smoother, n_doublings, X):
+    """Return the inverse leverage of each query in doubled windows, (n_queries,).
+
+    It is that of a row of weight 1 at the query, in a fit to the design points; 0 if all keys
+    are distinct.
+    """
+    if smoother.at_design_points is None:
+        return np.zeros(len(X))
+    points = smoother.at_design_points.doubled(n_doublings)
+    fit = _fit(points, X, points.values)
+    # The leverage is (1 + D) / W with the weight W of the window, and the squared Mahalanobis
+    # distance D of the query from the points in it.
+    return _window_weight(points, X, fit) / (1 + fit.squared_distance)
+
+
+def _inverse_leverage_without_points(smoother, n_doublings, X):
+    """Return the inverse leverage of each query without the design point of each key.
+
+    The shape is (n_queries, n_keys), or (1, 1), with the number 0, if all keys are distinct.
+    """
+    if smoother.at_design_points is None:
+        return np.zeros((1, 1))
+    points = smoother.at_design_points.doubled(n_doublings)
+    rows_at_points = local_rows(points, X, without_each=True)
+    # It is W / (1 + D) with the weight W of the other points in the window, and the squared
+    # distance D of the query from them.
+    weight_without = _window_weight(points, X)[:, None] * (1 - rows_at_points.weights)
+    inverse_leverage = weight_without / (1 + rows_at_points.left_out_distance)
+    return inverse_leverage[:, smoother.window_adequacy.points.point_of_rows]
 
 
 def local_rows(smoother, X, more=0, *, without_each=False):
@@ -129,37 +141,30 @@ def local_rows(smoother, X, more=0, *, without_each=False):
             without_each=without_each,
             **smoother.attention_options(X, more),
         )
-    windows, points = smoother.windows, smoother.at_design_points
     lower, upper, max_distance = smoother.query_limits
-    X = X.clip(lower, upper)
+    X, window_adequacy = X.clip(lower, upper), smoother.window_adequacy
 
     def evaluate(n_doublings, rows):
-        """Return, for some queries, the adequacy of doubled windows, and the results in them.
+        """Return the `WindowResults` of some queries, in doubled windows.
 
-        There are two groups, which are doubled one by one: with all keys, whose adequacy is
-        (n_queries,), and without each key, whose adequacy is (n_queries, n_keys).
+        The first are those with all keys. If `without_each`, the second are those without each
+        key, whose windows are doubled one by one.
         """
-        queries = X[rows]
-        hat = local_rows(smoother.doubled(n_doublings), queries, without_each=without_each)
-        _, weight, inverse_leverage = _fit_in_window(smoother, n_doublings, queries)
-        *with_all_keys, left_out, _ = hat
-        groups = [(windows.adequacy(weight, inverse_leverage), *with_all_keys)]
+        doubled, queries = smoother.doubled(n_doublings), X[rows]
+        hat = local_rows(doubled, queries, without_each=without_each)
+        weight = _window_weight(doubled, queries)
+        inverse_leverage = _inverse_leverage(smoother, n_doublings, queries)
+        adequacy = window_adequacy.of_windows(weight, inverse_leverage)
+        with_all_keys = WindowResults(adequacy, list(hat[:4]))
         if not without_each:
-            return groups
-        # Without the design point of a key, the inverse leverage is W / (1 + D), with the
-        # weight W of the other points in the window, and the squared distance D of the query
-        # from them.
-        without_point = np.zeros((1, 1))
-        if points is not None:
-            _, point_weight, _ = _fit_in_window(points, n_doublings, queries)
-            at_points = local_rows(points.doubled(n_doublings), queries, without_each=True)
-            without_point = point_weight[:, None] * (1 - at_points.weights)
-            without_point = without_point / (1 + at_points.left_out_distance)
-            without_point = without_point[:, windows.point_of_rows]
-        weight_without = weight[:, None] * (1 - hat.weights)
-        measures = weight_without, inverse_leverage[:, None], without_point
-        adequacy = windows.adequacy_without(slice(None), *measures)
-        return [*groups, (adequacy, left_out)]
+            return [with_all_keys]
+        adequacy_without = window_adequacy.without_rows(
+            slice(None),
+            weight[:, None] * (1 - hat.weights),
+            inverse_leverage[:, None],
+            _inverse_leverage_without_points(smoother, n_doublings, queries),
+        )
+        return [with_all_keys, WindowResults(adequacy_without, [hat.left_out])]
 
     with_all_keys, *without_keys = double_windows(evaluate, max_distance)
     left_out = without_keys[0][0] if without_each else None
