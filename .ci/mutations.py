@@ -79,7 +79,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "rows = rows[inside(limits, line.order[nearest[rows]])]",
+        "rows = rows[inside(limits, line.order[positions[rows]])]",
         "rows = rows[:0]",
         "a key that is left out is the nearest along a line",
     ),
@@ -151,7 +151,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "points = self._numeric_queries[rows] / np.minimum(min_scale, self._extent)",
+        "points = self._numeric_queries[rows] / np.minimum(min_scale, self._key_std)",
         "points = self._numeric_queries[rows] / min_scale",
         "sums lose digits where keys spread less than their queries",
     ),
@@ -181,8 +181,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "terms = self._sums.log_own + np.log(self._weights), 1.0",
-        "terms = self._sums.log_own, 1.0",
+        "log_and_sign = self._sums.log_own + np.log(self._weights), 1.0",
+        "log_and_sign = self._sums.log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(

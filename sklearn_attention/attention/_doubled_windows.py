@@ -275,8 +275,14 @@ def double_windows(evaluate, max_distance):
 class RowsInDoubledWindows:
     """Training rows, predicted with and without themselves in windows that are doubled.
 
-    `rows` are the `_PredictedRows` of `_leave_one_out`, whose windows are as wide as their
-    scale says. `X` (n_keys, n_features) are the keys in their own units.
+    Parameters
+    ----------
+    rows : _PredictedRows
+        The rows of `_leave_one_out`, in windows that are not doubled.
+    X : ndarray of shape (n_keys, n_features)
+        The keys in their own units.
+    degree : int
+        Degree of the polynomials.
     """
 
     def __init__(self, rows, X, degree):
@@ -288,11 +294,12 @@ class RowsInDoubledWindows:
         largest_range = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
         # Largest distance of a query from a row, in bandwidths at scale 1.
         self._max_distance = (1 + 2 * MAX_RANGES) * largest_range
-        # Results at each scale that was tried last, by `_scale_key`: they may be those in the
-        # doubled windows of a smaller scale.
-        self._tried = {}
+        # A cache of the results at the scales that were tried last, by `_scale_key`. Windows at
+        # a scale are the doubled windows of half this scale.
+        self._results_at_scales = {}
         if self._points.has_repeats:
-            # Leverages are those of a problem whose keys are the design points, of weight 1.
+            # The adequacy depends on leverages in a fit to the design points. They come from a
+            # problem whose keys and queries are these points, all of weight 1.
             first_rows = self._points.first_rows
             self._predicted_points = rows.of_problem(
                 replace(
@@ -310,22 +317,23 @@ class RowsInDoubledWindows:
 
         They are the fields of `Predictions` in `_leave_one_out`.
         """
-        results_at_scales, n_rows = {}, len(self._rows.values)
+        n_rows, results_by_position = len(self._rows.values), {}
         predictions = list(self._rows.predict(scales))
-        # The largest scale comes first: its windows may be the doubled ones of a smaller one.
+        # The largest scale comes first, so that the results at twice a scale are in the cache
+        # if this is one of the scales.
         for k in np.argsort(-scales):
             row_scales = np.full(n_rows, scales[k])
             results = self._results(np.arange(n_rows), row_scales, predictions[k])
-            wider_results = self._tried.get(_scale_key(2 * scales[k]))
+            wider_results = self._results_at_scales.get(_scale_key(2 * scales[k]))
             if wider_results is None:
                 self._double(results, row_scales)
             else:
                 for windows, wider in zip(results, wider_results, strict=True):
                     windows.move_towards(wider)
             self._remember(scales[k], results)
-            results_at_scales[k] = results
+            results_by_position[k] = results
         for k in range(len(scales)):
-            without_row, with_row = results_at_scales[k]
+            without_row, with_row = results_by_position[k]
             yield *without_row.results, *with_row.results
 
     def _double(self, results, row_scales):
@@ -373,13 +381,13 @@ class RowsInDoubledWindows:
 
     def _remember(self, scale, results):
         """Remember the results at a scale, and forget the oldest if there are too many."""
-        self._tried[_scale_key(scale)] = results
+        self._results_at_scales[_scale_key(scale)] = results
         n_numbers = sum(
             array.size for windows in results for array in (windows.adequacy, *windows.results)
         )
         max_remembered = max(1, IN_MEMORY // 2 // n_numbers)
-        for oldest in list(self._tried)[:-max_remembered]:
-            del self._tried[oldest]
+        for oldest in list(self._results_at_scales)[:-max_remembered]:
+            del self._results_at_scales[oldest]
 
     def _inverse_leverage(self, keys, scales):
         """Return the inverse leverages (n,) of the rows `keys`, each at its own scale.

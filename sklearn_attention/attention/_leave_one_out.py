@@ -319,26 +319,25 @@ class _PredictedRows:
         """
         # The rows' own terms w K(x, x) do not depend on the scale if the kernel between a row
         # and itself is the same everywhere.
-        problem, terms = reduction.problem, None
-        if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
-            terms = own_terms(problem, self.own_key)
+        problem = reduction.problem
+        are_same = is_same_everywhere(problem.kernel, problem.keys.shape[1])
+        log_and_sign = own_terms(problem, self.own_key) if are_same else None
         for group, row_blocks in reduction.each(scales):
-            group_terms = terms
-            if group_terms is None:
-                group_terms = own_terms(problem.rescaled(group[0]), self.own_key)
-            fields_of_blocks = [self._finish(group_terms, *block) for block in row_blocks]
+            if not are_same:
+                log_and_sign = own_terms(problem.rescaled(group[0]), self.own_key)
+            fields_of_blocks = [self._finish(log_and_sign, *block) for block in row_blocks]
             fields = [np.concatenate(field) for field in zip(*fields_of_blocks, strict=True)]
             # A group may have several scales, one after the other in each field.
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
-    def _finish(self, terms, rows, sums, moments):
+    def _finish(self, log_and_sign, rows, sums, moments):
         """Return the fields of `Predictions` and the own weights of the queries at `rows`.
 
-        `terms` are those of :func:`own_terms` for all queries; `sums` and `moments` are about
-        the queries at `rows`, without their own keys.
+        `log_and_sign` are the results of :func:`own_terms` for all queries; `sums` and
+        `moments` are about the queries at `rows`, without their own keys.
         """
-        terms = [field[rows] for field in terms]
-        weight = own_weight(terms, sums.shift, sums.sums[0, 0])
+        log_and_sign = [field[rows] for field in log_and_sign]
+        weight = own_weight(log_and_sign, sums.shift, sums.sums[0, 0])
         return *predict_with_own_row(moments, weight, self.values[rows]), weight
 
 
@@ -418,13 +417,13 @@ def at_rows(kernel, x, y):
     return np.concatenate(diagonals) if diagonals else x[:, 0]
 
 
-def own_weight(terms, shift, total_without):
+def own_weight(log_and_sign, shift, total_without):
     """Return the own weight (n,) of each left-out row; 1 if no other row has any weight.
 
-    `terms` are those of :func:`own_terms`, and ``total_without * exp(shift)`` is the sum of all
-    other weights, all (n,).
+    `log_and_sign` are the results of :func:`own_terms`, and ``total_without * exp(shift)`` is
+    the sum of all other weights, all (n,).
     """
-    log_size, sign = terms
+    log_size, sign = log_and_sign
     # Both are divided by the larger one, so that nothing overflows.
     base = np.maximum(shift, log_size)
     own_term = sign * np.exp(log_size - base)
@@ -456,8 +455,10 @@ def add_own_rows(gram, cross, weight, values):
     `gram` (n, P, P) and `cross` (n, P, p) are the fields of :class:`Moments`, `weight` (n,) are
     the own weights, and `values` (n, p) those of the rows.
     """
-    # At the row itself only the constant term, the first one, is not 0. If no other row has
-    # weight, the moments are not finite, and only the row itself counts.
+    # At the row itself only the constant term, the first one, is not 0. So the moments with the
+    # row are (1 - s) gram + s e0 e0' and (1 - s) cross + s e0 v', with the own weight s, the
+    # row's values v, and the unit vector e0. If no other row has weight, the moments are not
+    # finite, and only the row itself counts.
     other_weight = (1 - weight)[:, None, None]
     gram = np.where(np.isfinite(gram), gram, 0.0) * other_weight
     cross = np.where(np.isfinite(cross), cross, 0.0) * other_weight
