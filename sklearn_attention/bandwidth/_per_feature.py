@@ -194,14 +194,14 @@ class _SearchSpace:
         """Return the nearest point within the limits."""
         return np.clip(point, self.log_lowest, self.log_highest)
 
-    def split(self, point):
+    def log_parameters(self, point):
         """Return the logarithms of the bandwidths (n_numeric,) and of the level weights."""
         log_scales, log_level_weights = point[: self.n_scales], point[self.n_scales :]
         # A bandwidth is the standard deviation of its column times the scale.
         return np.log(self._std) + self._has_scale @ log_scales, log_level_weights
 
-    def split_vjp(self, gradient):
-        """Turn derivatives with respect to both results of `split` into those along the point.
+    def log_parameters_vjp(self, gradient):
+        """Turn derivatives along both results of `log_parameters` into those along the point.
 
         `gradient` has the derivatives of log-bandwidths, and then of the logarithms of level
         weights, in one array (n_numeric + n_categorical,).
@@ -212,7 +212,7 @@ class _SearchSpace:
     def bandwidth(self, point):
         """Return the bandwidth (n_columns,) of a point, with lambdas of categories."""
         # Both results are logarithms; the first has the standard deviations as factors.
-        log_bandwidth, log_level_weights = self.split(point)
+        log_bandwidth, log_level_weights = self.log_parameters(point)
         bandwidth = np.ones(len(self._columns.kinds))
         bandwidth[self._numeric] = np.exp(log_bandwidth)
         for j, level_weight in zip(self._categorical, np.exp(log_level_weights), strict=True):
@@ -229,7 +229,7 @@ class _SearchSpace:
         It is 1 - exp(-std^2 / h^2) with the bandwidth h of a Gaussian kernel that smooths as
         much; 0 for a constant column; and 1 minus the level weight for a category.
         """
-        log_bandwidth, log_level_weights = self.split(point)
+        log_bandwidth, log_level_weights = self.log_parameters(point)
         relevance = np.zeros(len(self._columns.kinds))
         # The scales h / std at which a Gaussian kernel smooths as much as this kernel.
         scales = np.exp(log_bandwidth) / (self.canonical_ratio * self._std)
@@ -255,7 +255,7 @@ class _GradientSearch:
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
         self.sample, self.trials = sample, trials
         self.space = _SearchSpace(sample, rows, canonical_ratio(kernel))
-        # Called with the logarithms that `split` returns, it returns Scores and their `vjp`.
+        # Called with the results of `log_parameters`, it returns Scores and their `vjp`.
         self._scores_and_vjp = LeaveOneOutGradient(
             sample.X,
             sample.values,
@@ -380,13 +380,17 @@ class _GradientSearch:
         mean = np.average(classes, axis=0, weights=weights)
         probabilities = (1 - mixing_weight) * probabilities + mixing_weight * mean
         logs = np.where(classes, np.log(np.where(classes, probabilities, 1.0)), 0.0)
-        # With several outputs a row has a class of each output, over which logarithms are
-        # averaged.
+        # With several outputs, a row has one class of each output, and so several targets of 1.
+        # The mean of their logarithms is taken.
         log_likelihoods = logs.sum(axis=1) / classes.sum(axis=1)
         return len(sample) * np.average(log_likelihoods, weights=weights)
 
     def _leave_one_out(self, bandwidth):
-        """Return the LeaveOneOut of the sample; its scale 1 is a bandwidth (n_columns,)."""
+        """Return the LeaveOneOut of the sample, which smooths with `bandwidth` at scale 1.
+
+        The bandwidth (n_columns,) has lambdas for categories. The kernel has the lambdas, and
+        only numeric columns are divided by their bandwidths, so that scales multiply these.
+        """
         sample, columns = self.sample, self.rows.columns
         return LeaveOneOut(
             sample.X,
@@ -483,9 +487,9 @@ class _GradientSearch:
 
         Returns the criterion, its Scores, and the function ``vjp(slopes)``, which turns
         derivatives with respect to the Scores into those with respect to both results of
-        `split`.
+        `log_parameters`.
         """
-        scores, vjp = self._scores_and_vjp(*self.space.split(point))
+        scores, vjp = self._scores_and_vjp(*self.space.log_parameters(point))
         value = float(self._criterion(scores))
         # Of equally good points the one with the largest scales is taken.
         self.trials.add(value, point.copy(), tie=-point.sum())
@@ -508,11 +512,12 @@ class _GradientSearch:
             return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
         reported_value = self.sample.restore_criterion(value, self.criterion)
         self.trials.report(reported_value, self.space.bandwidth(point))
-        # By the chain rule, the derivatives with respect to the Scores are turned into those
-        # with respect to bandwidths and level weights, and these into those along the point.
+        # By the chain rule: `slopes` are the derivatives of the criterion along the Scores, of
+        # which `vjp` makes derivatives along the logarithms of bandwidths and level weights,
+        # and `log_parameters_vjp` of these the derivatives along the coordinates of the point.
         size = self.sample.units.size
         slopes = criterion_slopes(self.criterion, scores, len(self.sample), size)
-        return value, self.space.split_vjp(vjp(slopes))
+        return value, self.space.log_parameters_vjp(vjp(slopes))
 
     def _descend(self, start, **options):
         """Minimise the criterion from a point; the options are those of `descend`."""

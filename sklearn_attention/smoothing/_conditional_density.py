@@ -529,7 +529,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         if bandwidth is None or target_bandwidth is None:
             rows = replace(rows, values=self._mixture_values[:, None])
             search = ConditionalSearch(
-                self.target_kernel_, bandwidth, target_bandwidth, has_masses=not degree
+                self.target_kernel_, bandwidth, target_bandwidth, find_masses=not degree
             )
             choice = search.choose(rows, kernel, observe)
             self.likelihood_score_, self.background_ = choice.value, choice.background[:, -1]
