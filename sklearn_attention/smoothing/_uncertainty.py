@@ -141,13 +141,13 @@ class UncertaintyMixin:
             size_factors = scales_above_rounding(averages.average(X, sizes), sizes)
             sizes = sizes / sizes_at_keys
         # A key that cannot be predicted without itself has a residual of any size.
-        present, interval_blocks = errors.given_row_weights > 0, []
-        sizes = np.where(np.isnan(sizes), np.inf, sizes)[present]
+        has_weight, interval_blocks = errors.given_row_weights > 0, []
+        sizes = np.where(np.isnan(sizes), np.inf, sizes)[has_weight]
         # 2. Intervals follow from predictions without each key and from the sizes.
         for rows in _query_blocks(X, smoother):
             _, hat_weights, left_out = smoother.left_out(X[rows])
             scale = size_factors[rows] * errors.expected_size(X[rows], hat_weights)
-            block = jackknife_intervals(left_out[:, present], sizes, scale, coverage)
+            block = jackknife_intervals(left_out[:, has_weight], sizes, scale, coverage)
             interval_blocks.append(block)
         # 3. They are wider at levels that did not occur in training, around the predictions.
         intervals = np.concatenate(interval_blocks)
