@@ -535,17 +535,20 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return sample.take(is_regular)
 
     def _best_sensitivity(self):
-        """Return the sensitivity, 0 or one of `_SENSITIVITIES`, of the largest likelihood."""
+        """Return the sensitivity with the largest likelihood: 0, or one of `_SENSITIVITIES`.
+
+        A sensitivity above 0 has to raise the log-likelihood of all rows by `_MIN_GAIN`.
+        """
         sample, best = self._searched_mixture(), 0.0
-        # Scores are means over n rows, and the background has the weight of about 1 / n. So a
-        # sensitivity has to raise the sum over the rows by `_MIN_GAIN`.
-        max_score = sample.score() + _MIN_GAIN * sample.background_weight
+        # A score is the mean log-density of n rows, so it has to rise by `_MIN_GAIN` / n. The
+        # weight of the background is about 1 / n.
+        score_to_beat = sample.score() + _MIN_GAIN * sample.background_weight
         log_density = sample.log_density_on_scale(sample.keys)
         for sensitivity in _SENSITIVITIES:
             factors = sample.compute_local_factors(sensitivity, log_density)
             score = replace(sample, local_factors=factors).score()
-            if score > max_score:
-                best, max_score = sensitivity, score
+            if score > score_to_beat:
+                best, score_to_beat = sensitivity, score
         return best
 
     @property

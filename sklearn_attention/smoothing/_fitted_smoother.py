@@ -278,21 +278,20 @@ class FittedSmoother:
         return self.columns.divisors(self.factor * self.bandwidth)
 
     @property
-    def widens(self):
-        """True if windows that do not determine the polynomial are doubled."""
-        # Windows are doubled by their bandwidth. Adaptive ones always have enough keys, and a
-        # window only grows with the bandwidth if the kernel falls with the distance.
-        is_fixed = (
-            self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
-        )
+    def doubles_windows(self):
+        """True if windows in which rows do not determine the polynomial are doubled."""
         is_asked = self.widening and self.empty == "nearest"
-        is_local = self.degree > 0 and len(self.columns.numeric) > 0
-        return is_asked and is_local and is_fixed and self.is_in_memory
+        is_polynomial = self.degree > 0 and len(self.columns.numeric) > 0
+        # The windows of an adaptive bandwidth always have enough keys.
+        is_fixed = self.n_neighbors is None
+        # A window has more weight at twice the bandwidth if the kernel falls with the distance.
+        falls = self.kernel.decreasing and not self.kernel.signed
+        return is_asked and is_polynomial and is_fixed and falls and self.is_in_memory
 
     def doubled(self, n_doublings):
-        """Return the smoother at ``2**n_doublings`` times the bandwidth, in fixed windows.
+        """Return the smoother at ``2**n_doublings`` times the bandwidth.
 
-        Fixed windows are not doubled any more.
+        Its windows are not doubled any more.
         """
         if n_doublings not in self._doubled_smoothers:
             factor = self.factor * 2.0**n_doublings
@@ -351,6 +350,7 @@ class FittedSmoother:
         """Name of the algorithm that predicts as many queries as there are keys."""
         if self.algorithm == "dense":
             return "dense"
+        # More keys are taken in parts of this size, by the same algorithm.
         keys = self.first(ROWS_AT_ONCE).keys
         return fastest_algorithm(
             keys,
@@ -480,7 +480,7 @@ class FittedSmoother:
             "algorithm": self.algorithm,
             "sample_weight": self.key_weights,
             "empty": self.empty,
-            "widen": self.widens,
+            "widen": self.doubles_windows,
         }
         values = self.values_2d if values is None else values
         return LeaveOneOut(self.keys, values, self.kernel, **options | changes)
@@ -551,10 +551,10 @@ class FittedSmoother:
         return hat.values, hat.effects, np.where(is_neighbor, wider, hat.left_out)
 
     def gradient(self, X, values):
-        """Return derivatives of predictions of values, with respect to the queries.
+        """Return derivatives of predictions with respect to the queries.
 
-        The values have the shape (n_keys,) or (n_keys, n_outputs), the derivatives (n_queries,
-        n_features) or (n_queries, n_outputs, n_features).
+        The predictions are from `values` of the keys, (n_keys,) or (n_keys, n_outputs); the
+        derivatives are (n_queries, n_features) or (n_queries, n_outputs, n_features).
         """
 
         def evaluate(smoother, queries, is_inside):

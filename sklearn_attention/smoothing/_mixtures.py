@@ -14,7 +14,7 @@ Terms of this module:
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -150,6 +150,7 @@ class Scale:
         """Map points from the scale back to the units of the rows."""
         columns = list(Z.T)
         for j, sign, bound, offset in self.log_columns:
+            # z = sign * log(distance + offset), where the distance is that from the bound.
             with np.errstate(over="ignore"):
                 distance = np.exp(sign * Z[:, j]) - offset
             # Rounding must not move a row beyond its bound, or to infinity.
@@ -304,17 +305,18 @@ class KernelMixture:
         return float(np.average(self.loo_log_density(), weights=self.weights))
 
     def _with_background(self, rows, log_kernels, centers=0.0):
-        """Return log-densities of rows in the mixture of kernels and background, (n,).
+        """Return log-densities (n,) of rows in the mixture of kernels and background.
 
-        `log_kernels` (n,) are log-densities in the kernels alone, per unit of volume on the
-        scale.
+        It is log((1 - v) f + v g) with the density f in the kernels alone, and the weight v and
+        the density g of the background. `log_kernels` (n,) is log f, per unit of volume on the
+        scale. `centers`, (n,) or one number for all rows, is added to the keys.
         """
-        log_density = log_kernels + self.scale.log_slopes(rows)
+        log_kernels = log_kernels + self.scale.log_slopes(rows)  # per unit of the rows' volume
         if self.background is None:
-            return log_density
+            return log_kernels
         weight = self.background_weight
-        log_background = self.background_around(centers).log_density(rows) + np.log(weight)
-        return np.logaddexp(log_density + np.log1p(-weight), log_background)
+        log_background = self.background_around(centers).log_density(rows)
+        return np.logaddexp(log_kernels + np.log1p(-weight), log_background + np.log(weight))
 
     def _log_kernels_given(self, images, features):
         """Compute log-densities of targets in the kernels alone, given features, (n,).
@@ -360,14 +362,9 @@ class KernelMixture:
             True if the queries are the keys, and each is left out of its own sum.
         """
         log_sums = []
-        for (
-            is_in_group,
-            kernel,
-            divisors,
-            weights,
-            log_volume,
-        ) in self._groups_of_equal_factors():
-            keys, queries = self.keys[is_in_group], images
+        for group in self._groups_of_equal_factors():
+            kernel, divisors = group.kernel, group.divisors
+            keys, queries = self.keys[group.is_member], images
             if features is not None:
                 smoother = self.feature_smoother
                 n, n_all = features.shape[1], features.shape[1] + keys.shape[1]
@@ -384,38 +381,33 @@ class KernelMixture:
             if leave_one_out:
                 # The position in the group of the key that each query leaves out, -1 for none.
                 left_out = np.full(len(self.keys), -1)
-                left_out[is_in_group] = np.arange(len(keys))
+                left_out[group.is_member] = np.arange(len(keys))
             log_sums += [
-                _log_kernel_sums(query, keys, kernel, weights, divisors, left_out) - log_volume
+                _log_kernel_sums(query, keys, kernel, group.weights, divisors, left_out)
+                - group.log_volume
                 for query in queries
             ]
         return functools.reduce(np.logaddexp, log_sums)
 
     def _groups_of_equal_factors(self):
-        """Yield groups of keys with equal local factors, which are summed at one bandwidth.
-
-        Each group is a tuple: a mask (n_keys,) or slice that selects its keys; their kernel;
-        the numbers (n_columns,) that columns are divided by before the kernel compares them;
-        the weights of the keys, None for 1; and the logarithm of the product of the bandwidths
-        of numbers, the volume by which a density divides the kernel.
-        """
+        """Yield a `_KeyGroup` for each local factor."""
         columns, factors = self.columns, self.local_factors
         selections = [(1.0, slice(None))]
         if factors is not None:
             used = factors if self.weights is None else factors[self.weights > 0]
             selections = [(factor, factors == factor) for factor in np.unique(used)]
-        for factor, is_in_group in selections:
+        for factor, is_member in selections:
             bandwidth = self._scaled_bandwidth(factor)
-            weights = None if self.weights is None else self.weights[is_in_group]
+            weights = None if self.weights is None else self.weights[is_member]
             for j, kernels in self.level_kernels.items():
                 if columns.kinds[j] == "ordered":
                     # The kernel below is 1 between equal levels. Times the diagonal, the kernel
                     # of each key sums to 1 over all levels.
-                    masses = kernels.diagonal()[self.keys[is_in_group, j].astype(np.intp)]
+                    masses = kernels.diagonal()[self.keys[is_member, j].astype(np.intp)]
                     weights = masses if weights is None else weights * masses
             kernel = mixed_kernel(ProductKernel(self.kernel), columns, bandwidth)
             log_volume = np.log(bandwidth[columns.is_numeric]).sum()
-            yield is_in_group, kernel, columns.divisors(bandwidth), weights, log_volume
+            yield _KeyGroup(is_member, kernel, columns.divisors(bandwidth), weights, log_volume)
 
     def _images(self, Z):
         """Return the points Z (n, n_columns) of the scale, and their images in the bounds.
@@ -571,6 +563,17 @@ class KernelMixture:
             rows[replaced] = background.draw(random_state, len(replaced))
         rows[positions < 0] = np.nan
         return rows
+
+
+class _KeyGroup(NamedTuple):
+    """Keys with equal local factors, which are summed at one bandwidth."""
+
+    is_member: Any  # mask (n_keys,) or slice that selects the keys of the group
+    kernel: Any  # of all columns
+    divisors: Any  # (n_columns,) columns are divided by these before the kernel compares them
+    weights: Any  # of the group's keys; None for 1
+    # Logarithm of the product of the bandwidths of numbers, by which densities divide kernels.
+    log_volume: Any
 
 
 def _log_kernel_sums(queries, keys, kernel, weights, bandwidth=1.0, leave_one_out=False):

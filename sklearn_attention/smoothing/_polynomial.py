@@ -5,9 +5,10 @@ rows, and its **values** their targets. The **queries** X are the rows that are 
 
 The **window** of a query is the kernel weights of the keys around it. If they do not determine
 the polynomial, the window is doubled (its bandwidth is multiplied by 2, 4 and so on) until its
-**adequacy**, a number for each window, is 1 or more; `attention._doubled_windows` defines the
-adequacy. Windows are doubled only if `FittedSmoother.widens`. The **design points** are the
-distinct keys.
+**adequacy**, a number for each window, is 1 or more. It is computed from the weight of the
+window and from the **inverse leverage** of the query, that of a row at the query in a fit to
+the **design points**, the distinct keys; `attention._doubled_windows` has the formula. Windows
+are doubled only if `FittedSmoother.doubles_windows`.
 """
 
 import numpy as np
@@ -38,7 +39,7 @@ def local_fit(smoother, X, values):
     n_features), and the ridges (n_queries,) that were added where a window does not determine
     the polynomial.
     """
-    if not smoother.widens:
+    if not smoother.doubles_windows:
         fit = _fit(smoother, X, values)
         return fit.values, fit.slopes, fit.ridge
     # The queries may be in partitions, which need the shape of a row of each result, and its
@@ -131,7 +132,7 @@ def local_rows(smoother, X, more=0, *, without_each=False):
     With an adaptive bandwidth, windows reach `more` neighbours further. If `without_each`, also
     compute the predictions of the queries without each of the keys.
     """
-    if not smoother.widens:
+    if not smoother.doubles_windows:
         return attention.local_rows(
             X,
             smoother.keys,
@@ -249,10 +250,10 @@ def predict_training_rows(smoother, window_source):
     # `rows` are those of positive weight. A row of weight 0 has no effect on its own
     # prediction, so its leave-one-out prediction is the same, and its leverage is 0.
     fitted = window_source.predict(window_source.keys).reshape(n_rows, -1)
-    everywhere = Predictions(left_out=fitted.copy(), fitted=fitted, leverage=np.zeros(n_rows))
-    for field, predicted in zip(everywhere, predictions, strict=True):
-        field[rows] = predicted
-    return everywhere
+    all_rows = Predictions(left_out=fitted.copy(), fitted=fitted, leverage=np.zeros(n_rows))
+    for field, field_of_rows in zip(all_rows, predictions, strict=True):
+        field[rows] = field_of_rows
+    return all_rows
 
 
 def predict_by_sums(smoother):

@@ -100,18 +100,14 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         fitted, left_out = (np.ldexp(x, -exponent) for x in (null.fitted, null.left_out))
         residuals = values - left_out
         signs = random_state.choice([-1.0, 1.0], size=(len(values), n_resamples))
-        observed, drawn = _residual_ratios(smoother, j).mean(), np.empty(0)
+        observed = _residual_ratios(smoother, j).mean()
         if choose_again is None:
-            # Draws (n_rows, n_draws, n_outputs) are smoothed together, as further outputs.
-            for block in blocks_of_queries(n_resamples, values.size):
-                draws = fitted[:, None] + residuals[:, None] * signs[:, block, None]
-                smoother_of_draws = smoother.replace(values=draws.reshape(len(values), -1))
-                ratios = _residual_ratios(smoother_of_draws, j).reshape(draws.shape[1:])
-                drawn = np.append(drawn, ratios.mean(axis=1))
+            drawn = _ratios_of_draws(smoother, j, fitted, residuals, signs)
         else:
-            for n_drawn, sign in enumerate(signs.T, start=1):
-                chosen = choose_again(fitted + residuals * sign[:, None])
-                drawn = np.append(drawn, _residual_ratios(chosen, j).mean())
+            draws = (fitted + residuals * sign[:, None] for sign in signs.T)
+            drawn = np.empty(0)
+            for n_drawn, draw in enumerate(draws, start=1):
+                drawn = np.append(drawn, _residual_ratios(choose_again(draw), j).mean())
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
                 progress.update(j * n_resamples + n_drawn, state)
                 if (drawn >= observed).sum() == _MAX_LARGER_DRAWS:
@@ -120,6 +116,23 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         n_larger, n_data = np.sum(drawn >= observed), int(len(drawn) == n_resamples)
         p_values.append((n_larger + n_data) / (len(drawn) + n_data))
     return Significance(np.array(statistics), np.array(p_values))
+
+
+def _ratios_of_draws(smoother, j, fitted, residuals, signs):
+    """Return the residual ratio of each draw, the mean over the outputs, (n_draws,).
+
+    All draws are smoothed together, as further outputs of one smoother. `fitted` and
+    `residuals` (n_rows, n_outputs) are those of the null hypothesis, and `signs` (n_rows,
+    n_draws) those of the residuals in each draw.
+    """
+    ratios = np.empty(signs.shape[1])
+    for block in blocks_of_queries(signs.shape[1], fitted.size):
+        # The draws are (n_rows, n_block, n_outputs).
+        draws = fitted[:, None] + residuals[:, None] * signs[:, block, None]
+        smoother_of_draws = smoother.replace(values=draws.reshape(len(fitted), -1))
+        ratios_of_outputs = _residual_ratios(smoother_of_draws, j).reshape(draws.shape[1:])
+        ratios[block] = ratios_of_outputs.mean(axis=1)
+    return ratios
 
 
 def _residual_ratios(smoother, j):
