@@ -294,7 +294,7 @@ MUTATIONS = [
         "the degree of the smaller likelihood",
     ),
     Mutation(
-        "bandwidth/_density_search.py",
+        "bandwidth/_samples.py",
         "neighbors = np.maximum(padded[:-2], padded[2:])",
         "neighbors = padded[2:]",
         "the last of many rounded numbers is a point mass",
@@ -348,7 +348,7 @@ MUTATIONS = [
         "a huge column that all keys share makes them equally near",
     ),
     Mutation(
-        "bandwidth/_per_feature.py",
+        "bandwidth/_search_space.py",
         "np.where(has_outliers[self._numeric], 1.0, _IRRELEVANT)",
         "_IRRELEVANT",
         "bandwidths so wide that an outlier is in all windows",

@@ -25,7 +25,7 @@ from ..kernels._numerics import LARGEST
 from ._background import NORMAL_QUANTILE_RANGE, center_and_scale, reflections
 from ._density import ConditionalLikelihood, DensityLikelihood
 from ._minimize import STEP, WIDE_STEP, descend, minimize_scale
-from ._samples import Sample, optimal_rate_factor
+from ._samples import Sample, optimal_rate_factor, point_masses
 from ._search import (
     MAX_SEARCH_ROWS,
     MIN_LEVEL_WEIGHT,
@@ -50,10 +50,6 @@ _FIRST_STEPS = 8
 _SUBSET_ROWS = 300
 # Maximum number of rows of the sample if the criterion takes linear time.
 MAX_ROWS_IN_LINEAR_TIME = 100_000
-# A number is a point mass if at least _MIN_COPIES rows share it, and _TIMES_NEIGHBORS times as
-# many as share the next smaller or the next larger number. A search leaves these rows out if at
-# least _MIN_REMAINING other rows remain.
-_MIN_COPIES, _TIMES_NEIGHBORS, _MIN_REMAINING = 10, 5, 10
 # If the background describes a larger fraction of the rows than this, bandwidths mean nothing.
 # The fraction is 0 to 0.15 in ten columns, also with tails of t(2), and nearly 1 in more
 # columns than the number of rows allows.
@@ -157,44 +153,6 @@ class ConditionalSearch(BandwidthRule):
             find_masses=self.find_masses,
         )
         return search.run()
-
-
-def point_masses(X, columns, is_integrated=None):
-    """Find numbers that many rows share, in integrated columns.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_columns)
-    columns : Columns
-    is_integrated : ndarray of bool of shape (n_columns,), default=None
-        True for integrated columns; None if all of them are.
-
-    Returns
-    -------
-    is_regular : ndarray of bool of shape (n_samples,)
-        True for rows without such a number; True for all rows if fewer than `_MIN_REMAINING`
-        rows are without.
-    masses : list of (int, float, float)
-        For each such number: its column, the number itself, and the fraction of the rows that
-        share it.
-    """
-    # In leave-one-out the copies of a number predict each other, so that a point mass makes the
-    # best bandwidth 0. Rounded values and counts, which have about as many copies as the next
-    # smaller and larger numbers, are no point masses.
-    is_shared, masses = np.zeros(len(X), dtype=bool), []
-    for j in columns.numeric:
-        if is_integrated is not None and not is_integrated[j]:
-            continue
-        values, position, counts = np.unique(X[:, j], return_inverse=True, return_counts=True)
-        padded = np.pad(counts, 1, constant_values=1)
-        # The larger of the counts of the next smaller and the next larger number.
-        neighbors = np.maximum(padded[:-2], padded[2:])
-        is_mass = counts >= np.maximum(_TIMES_NEIGHBORS * neighbors, _MIN_COPIES)
-        is_mass &= len(values) > 1  # a constant column has no point mass
-        is_shared |= is_mass[position]
-        masses += [(j, values[k], counts[k] / len(X)) for k in np.flatnonzero(is_mass)]
-    has_enough = (~is_shared).sum() >= _MIN_REMAINING
-    return ~is_shared if has_enough else np.ones_like(is_shared), masses
 
 
 class _LikelihoodSearch:

@@ -34,8 +34,9 @@ from .._validation import (
 )
 from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth import rule_bandwidth
-from ..bandwidth._density_search import ConditionalSearch, point_masses
+from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._rules import SMOOTHER_RULES
+from ..bandwidth._samples import point_masses
 from ..bandwidth._search import Rows
 from ..kernels import Kernel, SmoothingKernel
 from ..kernels._base import as_kernel

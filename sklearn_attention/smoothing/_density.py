@@ -31,8 +31,8 @@ from .._validation import (
     zero_tiny_weights,
 )
 from ..bandwidth._background import center_and_scale
-from ..bandwidth._density_search import point_masses
 from ..bandwidth._rules import DENSITY_RULES
+from ..bandwidth._samples import point_masses
 from ..bandwidth._search import MAX_KEYS, MAX_SEARCH_ROWS, Rows, bandwidth_rule
 from ..kernels import SmoothingKernel
 from ..kernels._base import as_kernel
