@@ -282,7 +282,7 @@ MUTATIONS = [
         "mass beyond a bound counts below it",
     ),
     Mutation(
-        "smoothing/_mixtures.py",
+        "smoothing/_scale.py",
         "log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)",
         "log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound))",
         "slopes of logarithms without the offset",

@@ -43,7 +43,8 @@ from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
 from ._fitted_smoother import FittedSmoother, refuse_negative, single_member
-from ._mixtures import KernelMixture, Scale, draw_positions
+from ._mixtures import KernelMixture, draw_positions
+from ._scale import Scale
 
 # Attributes that belong to the fit of one degree.
 _OF_DEGREE = (

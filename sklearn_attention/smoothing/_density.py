@@ -36,7 +36,8 @@ from ..bandwidth._samples import point_masses
 from ..bandwidth._search import MAX_KEYS, MAX_SEARCH_ROWS, Rows, bandwidth_rule
 from ..kernels import SmoothingKernel
 from ..kernels._base import as_kernel
-from ._mixtures import KernelMixture, Scale
+from ._mixtures import KernelMixture
+from ._scale import Scale
 
 # Sensitivities that "auto" tries beside 0. The best one is taken if it raises the leave-one-out
 # log-likelihood, summed over all rows, by more than the second number, in nats. Without a

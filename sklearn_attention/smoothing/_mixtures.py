@@ -12,14 +12,12 @@ Terms of this module:
 """
 
 import functools
-import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.optimize.elementwise import find_root
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from .._blocks import IN_CACHE, blocks
@@ -33,139 +31,20 @@ from ..bandwidth._background import (
     t_quantile,
 )
 from ..bandwidth._samples import draw_rows, optimal_rate_factor
-from ..kernels import Gaussian, ProductKernel
+from ..kernels import ProductKernel
 from ..kernels._categorical import level_table
 from ..kernels._product_kernel import mixed_kernel
+from ._kernel_distribution import KernelDistribution
+from ._scale import Scale
 
 # Local factors are rounded to powers of 2^(1/8), so that rows of one factor are summed as fast
 # as rows of one bandwidth; factors above 4 and below 1/4 are rounded to powers of 2.
 _STEPS_PER_OCTAVE, _FINE_OCTAVES = 8, 2
 
-# Number of steps in the table of a kernel's distribution function. The error of a cubic spline
-# falls with the fourth power of this number; with 2^13 steps it is below 1e-10 of the peak.
-_N_STEPS = 2**13
-# The table of a kernel without bounded support ends at the distance where the kernel times the
-# distance is this small. Kernels that are larger beyond the second distance are refused.
-_NEGLIGIBLE, _MAX_SUPPORT = 1e-18, 1e3
 # Maximum number of pairs of a query (or one of its quantiles) and a key in memory at a time.
 _BLOCK_PAIRS = 2 * IN_CACHE
 # Largest absolute logarithm whose differences from others have enough digits.
 _MAX_LOG = 1e5
-
-
-class KernelDistribution:
-    """Distribution function of a positive smoothing kernel, and its inverse.
-
-    It has a closed form for the Gaussian kernel, and is tabulated for all others.
-    """
-
-    def __init__(self, kernel):
-        self.support = effective_support(kernel)  # in bandwidths
-        self._is_gaussian = type(kernel) is Gaussian
-        if not self._is_gaussian:
-            self._grid = np.linspace(0, self.support, _N_STEPS + 1)
-            # A profile is the kernel as a function of the squared distance.
-            density = CubicSpline(self._grid, kernel.profile(self._grid**2))
-            # The integral of the kernel from 0 to a distance. It is divided by the integral to
-            # the end of the grid where it is used, so the kernel need not be normalised.
-            self._mass_to = density.antiderivative()
-            # `ppf` inverts the integrals on the grid. By rounding they may fall a little, but
-            # the inversion needs increasing numbers.
-            self._mass_on_grid = np.maximum.accumulate(self._mass_to(self._grid))
-
-    def cdf(self, u):
-        """Compute the probability of a number of at most `u`, in bandwidths."""
-        if self._is_gaussian:
-            return ndtr(u)
-        distance = np.minimum(np.abs(u), self.support)
-        mass = self._mass_to(distance) / self._mass_on_grid[-1]
-        return 0.5 + 0.5 * np.copysign(np.clip(mass, 0, 1), u)
-
-    def ppf(self, probability):
-        """Compute the quantile, in bandwidths, at which `cdf` is the probability."""
-        if self._is_gaussian:
-            return ndtri(probability)
-        mass = np.abs(2 * np.asarray(probability) - 1) * self._mass_on_grid[-1]
-        distance = np.interp(mass, self._mass_on_grid, self._grid)
-        return np.copysign(distance, probability - 0.5)
-
-    def draw(self, random_state, shape):
-        """Draw an array of independent numbers, in bandwidths, from the kernel."""
-        # A generator draws from the left ends of 2^53 cells. The middle of a cell is never 0,
-        # whose quantile is infinite.
-        return self.ppf(random_state.uniform(size=shape) + 2.0**-54)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The scale on which kernels compare rows; some columns become logarithms.
-
-    A number x beside a lower bound a becomes z = log(x - a + o), with an offset o > 0 and the
-    sign 1. Beside an upper bound b it becomes z = -log(b - x + o), with the sign -1.
-    """
-
-    bounds: Any = None  # (n_features, 2), or None if no column has any
-    offsets: Any = None  # o, (n_features,), NaN for columns that stay as they are; or None
-
-    @property
-    def log_columns(self):
-        """For each log-transformed column: index, sign as in the formula, bound and offset."""
-        if self.offsets is None:
-            return []
-        is_lower = np.isfinite(self.bounds[:, 0])
-        signs, bounds = np.where(is_lower, 1, -1), np.where(is_lower, *self.bounds.T)
-        indices = np.flatnonzero(~np.isnan(self.offsets)).tolist()
-        return [(j, signs[j], bounds[j], self.offsets[j]) for j in indices]
-
-    @property
-    def scaled_bounds(self):
-        """The bounds of the columns on the scale, (n_features, 2); None without any."""
-        if not self.log_columns:
-            return self.bounds
-        bounds = self.bounds.copy()
-        for j, sign, _, offset in self.log_columns:
-            bounds[j, 0 if sign > 0 else 1] = sign * np.log(offset)
-        return bounds
-
-    def clip(self, rows):
-        """Move rows into the bounds.
-
-        Returns the rows, and a mask (n,), True for rows that were inside; it is the single
-        value True if there are no bounds.
-        """
-        if self.bounds is None:
-            return rows, True
-        low, high = self.bounds.T
-        return rows.clip(low, high), ((low <= rows) & (rows <= high)).all(axis=1)
-
-    def apply(self, rows):
-        """Map rows from their units to the scale."""
-        columns = list(rows.T)
-        for j, sign, bound, offset in self.log_columns:
-            columns[j] = sign * np.log(sign * (rows[:, j] - bound) + offset)
-        # `np.stack` takes columns of Dask, too.
-        return np.stack(columns, axis=1) if self.log_columns else rows
-
-    def invert(self, Z):
-        """Map points from the scale back to the units of the rows."""
-        columns = list(Z.T)
-        for j, sign, bound, offset in self.log_columns:
-            # z = sign * log(distance + offset), where the distance is that from the bound.
-            with np.errstate(over="ignore"):
-                distance = np.exp(sign * Z[:, j]) - offset
-            # Rounding must not move a row beyond its bound, or to infinity.
-            columns[j] = bound + sign * distance.clip(0, np.finfo(np.float64).max)
-        return np.stack(columns, axis=1) if self.log_columns else Z
-
-    def log_slopes(self, rows):
-        """Compute log |dz / dx| at rows, (n,), summed over the columns.
-
-        A log-density on the scale plus this number is the log-density in the units of the rows.
-        """
-        log_slopes = 0.0 * rows[:, 0]
-        for j, sign, bound, offset in self.log_columns:
-            log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)
-        return log_slopes
 
 
 @dataclass(frozen=True)
@@ -599,19 +478,3 @@ def draw_positions(weights, uniform):
         if not np.isnan(cumulated[-1]):
             positions[i] = np.searchsorted(cumulated, uniform[i] * cumulated[-1], side="right")
     return positions
-
-
-def effective_support(kernel):
-    """Return the distance, in bandwidths, beyond which a kernel is 0 or negligible."""
-    if math.isfinite(kernel.support):
-        return float(kernel.support)
-    # The distance grows until the kernel times the distance is negligible.
-    support = 1.0
-    while kernel.profile(np.float64(support**2)) * support > _NEGLIGIBLE:
-        support *= 1.25
-        if support > _MAX_SUPPORT:
-            raise ValueError(
-                f"kernel={kernel!r} falls too slowly to be tabulated: choose a kernel with "
-                "lighter tails, such as 'gaussian' or 'logistic'."
-            )
-    return support
