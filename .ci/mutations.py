@@ -505,7 +505,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_uncertainty.py",
-        "shifts = hat.values - scales * (mean_weights @ standardized)",
+        "shifts = hat.values - scales * (weights_without_outliers @ standardized)",
         "shifts = hat.values",
         "mean of the distribution is not the prediction",
     ),

@@ -368,7 +368,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         thresholds, centers = check_thresholds("y", y, len(X)), self._centers(X)
         probability, n_thresholds = np.empty(thresholds.shape), thresholds.shape[1]
-        for mixture, rows, weights in self._weighted_mixtures(X, n_thresholds):
+        for mixture, rows, weights in self._weighted_mixtures(X, n_values=n_thresholds):
             # Every threshold becomes a row, with the weights and the center of its query.
             row_weights = weights.repeat(n_thresholds, axis=0)
             row_centers = centers[rows].repeat(n_thresholds)
@@ -394,7 +394,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         probabilities = check_probabilities("quantiles", quantiles)
         y, centers = np.empty((len(X), len(probabilities))), self._centers(X)
-        for mixture, rows, weights in self._weighted_mixtures(X, len(probabilities)):
+        for mixture, rows, weights in self._weighted_mixtures(X, n_values=len(probabilities)):
             y[rows] = mixture.quantiles(weights, probabilities, centers[rows])
         return y
 
@@ -617,12 +617,13 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _mixtures(self, X):
         """Yield each mixture that queries need, and the positions of these queries.
 
-        All queries without a new level share one mixture. The effect of a level that did not
-        occur in training on the target is unknown; the standard deviation of such effects
-        widens the kernel of the target.
+        All queries without a new level share one mixture. If a query has a level that did not
+        occur in training, the effect of this level on the target is unknown. The kernel of the
+        target is then wider, by the standard deviation of such effects.
         """
         effects = self._cached("level effects", lambda: _DensityLevelEffects(self))
-        # The standard deviation of the effect, 0 for queries whose levels all occurred.
+        # The standard deviations (n_queries,) of the effects, as if they were normal; 0 for
+        # queries whose levels all occurred. The only output is the target.
         effect_stds, mixture = effects.distribution(X).normal_std[:, 0], self._mixture
         # The target's kernel has a standard deviation of `spread` bandwidths.
         bandwidths = np.hypot(self.target_bandwidth_, effect_stds / self.target_kernel_.spread)

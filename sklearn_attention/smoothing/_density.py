@@ -456,7 +456,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             # are in the units of the rows.
             background = center_and_scale(self.keys_, self.columns_, self.key_weights_)
             self.background_ = np.array(background)
-            self.likelihood_score_ = self._searched_mixture().score()
+            self.likelihood_score_ = self._mixture_of_searched_rows().score()
         # 3. The local factors follow from a density without any, the pilot.
         if is_one_of(sensitivity, "auto"):
             is_searched = rule.searches and not is_partitioned(self.keys_)
@@ -526,7 +526,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         """The `Scale` on which kernels compare rows: some columns become logarithms."""
         return Scale(self.bounds_, getattr(self, "log_offsets_", None))
 
-    def _searched_mixture(self):
+    def _mixture_of_searched_rows(self):
         """Return the mixture of the rows that a search uses.
 
         They are a sample, without the values that many rows share, which have no density.
@@ -540,14 +540,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
         A sensitivity above 0 has to raise the log-likelihood of all rows by `_MIN_GAIN`.
         """
-        sample, best = self._searched_mixture(), 0.0
+        mixture, best = self._mixture_of_searched_rows(), 0.0
         # A score is the mean log-density of n rows, so it has to rise by `_MIN_GAIN` / n. The
         # weight of the background is about 1 / n.
-        score_to_beat = sample.score() + _MIN_GAIN * sample.background_weight
-        log_density = sample.log_density_on_scale(sample.keys)
+        score_to_beat = mixture.score() + _MIN_GAIN * mixture.background_weight
+        log_density = mixture.log_density_on_scale(mixture.keys)
         for sensitivity in _SENSITIVITIES:
-            factors = sample.compute_local_factors(sensitivity, log_density)
-            score = replace(sample, local_factors=factors).score()
+            factors = mixture.compute_local_factors(sensitivity, log_density)
+            score = replace(mixture, local_factors=factors).score()
             if score > score_to_beat:
                 best, score_to_beat = sensitivity, score
         return best
@@ -621,7 +621,7 @@ def check_bounds(bounds, columns, keys, names):
         column, (low, high) = keys[:, j], array[j]
         smallest, largest, _ = min_max_sum(column)
         if smallest < low or largest > high:
-            # `min_max_sum` also counts rows in partitions.
+            # The sum of a mask is the number of rows. The rows may be in partitions.
             *_, n_outside = min_max_sum((column < low) | (column > high))
             raise ValueError(
                 f"bounds={bounds!r} leave out {n_outside} of the values of column "

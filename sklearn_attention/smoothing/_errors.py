@@ -130,9 +130,9 @@ class Errors:
 
     @cached_property
     def noise(self):
-        """The `Noise` of the rows, which is autocorrelated if there is a gap.
+        """The `Noise` of the rows, whose unit is the noise of a row of mean weight.
 
-        Its unit is the noise of a row of mean weight.
+        If the setting `gap` is not 0, it is an autoregression of at most `gap` lags.
         """
         weights = self.given_row_weights
         has_weight = weights > 0
@@ -273,12 +273,12 @@ class Errors:
 
     @cached_property
     def scale_windows(self):
-        """`WideAverages` over enough rows for the scale of their residuals."""
+        """`WideAverages` in windows of enough rows for the local scale of their residuals."""
         return self._wide_averages(_ROWS_OF_SCALES)
 
     @cached_property
     def distribution_windows(self):
-        """`WideAverages` over enough rows for the distribution of their residuals."""
+        """`WideAverages` in windows of enough rows for the distribution of their residuals."""
         return self._wide_averages(_ROWS_OF_DISTRIBUTIONS)
 
     def _wide_averages(self, n_rows):

@@ -85,7 +85,7 @@ class FittedSmoother:
     n_neighbors: int | None  # the neighbour that an adaptive bandwidth reaches to
     empty: str  # prediction where no key has weight: by the "nearest" key, or "nan"
     algorithm: str  # "auto" or "dense"
-    widening: bool = True  # whether windows in which rows have little weight may be doubled
+    widening: bool = True  # False if windows must not be doubled; see `doubles_windows`
     factor: float = 1.0  # multiplies the bandwidth, adaptive or not
     error_settings: Any = dataclasses.field(default_factory=ErrorSettings)
 
@@ -279,7 +279,11 @@ class FittedSmoother:
 
     @property
     def doubles_windows(self):
-        """True if windows in which rows do not determine the polynomial are doubled."""
+        """True if windows in which rows do not determine the polynomial are doubled.
+
+        Windows of rows in partitions of Dask are not doubled.
+        """
+        # With empty="nan", a window without rows is to give NaN, and must not reach to others.
         is_asked = self.widening and self.empty == "nearest"
         is_polynomial = self.degree > 0 and len(self.columns.numeric) > 0
         # The windows of an adaptive bandwidth always have enough keys.
@@ -347,10 +351,13 @@ class FittedSmoother:
 
     @cached_property
     def algorithm_name(self):
-        """Name of the algorithm that predicts as many queries as there are keys."""
+        """Name of the algorithm that predicts the keys themselves: "linear", "near" or "dense".
+
+        More keys than `ROWS_AT_ONCE` are taken in parts of this size, so the name is that for
+        the first part.
+        """
         if self.algorithm == "dense":
             return "dense"
-        # More keys are taken in parts of this size, by the same algorithm.
         keys = self.first(ROWS_AT_ONCE).keys
         return fastest_algorithm(
             keys,
@@ -364,8 +371,9 @@ class FittedSmoother:
     def predict_training_rows(self, window_source):
         """Return the `Predictions` of the training rows, with and without themselves.
 
-        Adaptive windows reach to the neighbours in `window_source`. This is the smoother
-        itself, or, in tests of a feature, the one whose keys have not lost the feature.
+        The windows of an adaptive bandwidth reach to the neighbours among the keys of
+        `window_source`. This is the smoother itself, or, if the smoother ignores a feature to
+        test it, the smoother that does not, so that both have the same windows.
         """
         pairs = zip(self.weighted_smoothers, window_source.weighted_smoothers, strict=True)
         predictions = (
@@ -469,13 +477,14 @@ class FittedSmoother:
         return Smoother(self.kernel, self.divisors, degree, self.empty, self.algorithm)
 
     def leave_one_out(self, values=None, **changes):
-        """Return the `LeaveOneOut` of the heaviest member: keys predicted without themselves.
+        """Return the `LeaveOneOut`, which predicts keys without themselves.
 
+        If there are several members, it has the degree and the bandwidth of the heaviest one.
         `values` (n_keys, n_values) are smoothed instead of the smoother's own if they are
         passed. `changes` are other arguments of `LeaveOneOut`.
         """
         options = {
-            "bandwidth": self.divisors,
+            "bandwidth": self.divisors,  # the kernel has the lambdas of categories
             "degree": self.degree,
             "algorithm": self.algorithm,
             "sample_weight": self.key_weights,

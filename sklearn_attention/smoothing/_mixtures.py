@@ -155,6 +155,7 @@ class KernelMixture:
         # A level that did not occur in training has the code -1, and the density 0.
         is_inside &= (rows[:, self.columns.categorical] >= 0).all(axis=1)
         # Centers are subtracted from the rows, which is the same as adding them to the keys.
+        # Kernels are summed over the keys, and over the images of each row in the bounds.
         centers_of_rows = np.reshape(centers, (-1, 1))
         images = [z - centers_of_rows for z in self._images(self.scale.apply(rows))]
         if features is None:
@@ -190,7 +191,9 @@ class KernelMixture:
         the density g of the background. `log_kernels` (n,) is log f, per unit of volume on the
         scale. `centers`, (n,) or one number for all rows, is added to the keys.
         """
-        log_kernels = log_kernels + self.scale.log_slopes(rows)  # per unit of the rows' volume
+        # The slopes of the scale turn densities per unit of the scale into those per unit of
+        # the rows.
+        log_kernels = log_kernels + self.scale.log_slopes(rows)
         if self.background is None:
             return log_kernels
         weight = self.background_weight

@@ -80,7 +80,7 @@ class ModelError:
         self._scaled_rows = smoother.scaled_rows(smoother.keys)  # in bandwidths
         self._median_rms = np.median(distances.rms)  # r_0 of the module's docstring
         weighted_rows = self._scaled_rows[smoother.row_weights > 0]
-        # Mean squared distance of the rows from their mean.
+        # Mean squared distance of the rows from their mean, from which the slope s follows.
         self._row_variance = (
             np.square(weighted_rows - weighted_rows.mean(axis=0)).sum(axis=1).mean()
         )
@@ -169,6 +169,7 @@ def _kd_cells(rows, values):
     Returns a list with the positions of the rows of each cell. The cells are the same in any
     order of the rows and columns: where rows are equal, the values (n, n_outputs) decide.
     """
+    # Columns are put into an order that depends on their numbers only.
     rows = rows[:, order_columns(rows, values)] if rows.shape[1] else rows
     cells = [np.arange(len(rows))]
     for _ in range(_HALVINGS if rows.shape[1] else 0):

@@ -229,15 +229,18 @@ def _differences(smoother, X, values):
 def predict_training_rows(smoother, window_source):
     """Return the `Predictions` of all training rows, with and without themselves.
 
-    Adaptive windows reach to the neighbours in `window_source`. This is the smoother itself, or
-    a smoother of the same rows whose keys have another column more.
+    The windows of an adaptive bandwidth reach to the neighbours among the keys of
+    `window_source`. This is the smoother itself, or, if the smoother ignores a feature to test
+    it, the smoother that does not, so that both have the same windows.
     """
     leave_one_out = smoother.leave_one_out()
     rows = leave_one_out.rows
     if window_source.n_neighbors is None:
         predictions = leave_one_out.predictions()
     else:
-        # A row that is left out is not its own neighbour, so its window reaches one further.
+        # A row that is left out is not its own neighbour, so its window reaches to the next
+        # one. The predictions with the row are those of the first factors, and those without it
+        # those of the second.
         factors, next_factors = (
             window_source.bandwidth_factors(window_source.keys[rows], more=k) for k in (0, 1)
         )
@@ -259,7 +262,8 @@ def predict_training_rows(smoother, window_source):
 def predict_by_sums(smoother):
     """Return the `Predictions` of all training rows, with and without themselves, by averages.
 
-    The rows may be in partitions of Dask. Local polynomials are refused.
+    The rows may be in partitions of Dask. Local polynomials, which need all rows in memory,
+    raise ValueError there.
     """
     if smoother.is_polynomial:
         need_all_rows(
@@ -267,13 +271,15 @@ def predict_by_sums(smoother):
             smoother.keys,
             remedy="pass degree=0, or fit rows in memory",
         )
-    average = smoother.attention_smoother(degree=0)
-    # `smooth` returns averages, and the logarithms of the sums of weights in the windows.
-    arguments = average, smoother.keys, smoother.keys, smoother.values_2d, smoother.key_weights
-    left_out, log_others = smooth(*arguments, leave_one_out=True)
-    fitted, log_all = smooth(*arguments)
+    settings, keys = smoother.attention_smoother(degree=0), smoother.keys
+    # The queries are the keys. `smooth` returns averages, and the logarithm of the sum of the
+    # weights in each window.
+    arguments = settings, keys, keys, smoother.values_2d, smoother.key_weights
+    left_out, log_sum_of_others = smooth(*arguments, leave_one_out=True)
+    fitted, log_sum_of_all = smooth(*arguments)
     # The leverage of a row is 1 - (sum of the others' weights) / (sum of all weights). It is 0
     # if both sums are 0: such a row has weight 0, and no other row has weight in its window.
-    has_weights = log_all > -np.inf
-    log_ratio = np.where(has_weights, log_others, 0.0) - np.where(has_weights, log_all, 0.0)
-    return Predictions(left_out, fitted, -np.expm1(log_ratio))
+    has_weights = log_sum_of_all > -np.inf
+    log_sum_of_others = np.where(has_weights, log_sum_of_others, 0.0)
+    log_sum_of_all = np.where(has_weights, log_sum_of_all, 0.0)
+    return Predictions(left_out, fitted, -np.expm1(log_sum_of_others - log_sum_of_all))
