@@ -74,10 +74,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
               w_i(x) = \frac{K((x - x_i) / h)}{\sum_j K((x - x_j) / h)}
 
     It makes no assumption on the shape of the noise. The weights are those of Nadaraya-Watson
-    regression, and the target's kernel spreads the residuals
-    :math:`e_i = y_i - \hat m_{-i}(x_i)` of the local line :math:`\hat m` through all other
-    rows [3]_ [4]_. So the spread is that of the noise, without the slope of the line within a
-    window. With `degree` 0 the values are the targets, and there is no line.
+    regression. The kernel :math:`K_g` of the target is around the residuals :math:`e_i = y_i -
+    \hat m_{-i}(x_i)` of a local line :math:`\hat m` through all other rows [3]_ [4]_. So the
+    width of the density is that of the noise, without the slope of the line within a window.
+    With `degree` 0 the kernels are around the targets themselves, and there is no line.
 
     Parameters
     ----------
@@ -94,23 +94,23 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
           given the features, jointly with the target's if that is "likelihood" too. It
           smooths away features that do not matter. See
           :class:`sklearn_attention.bandwidth.ConditionalLikelihood`;
-        - "scott" and "silverman" use only the number of rows and the spreads of all.
+        - "scott" and "silverman" use only the number of rows and the standard deviations.
 
-        With more than 2000 rows the search uses a sample and rescales at the rate
-        :math:`n^{-1/(d+5)}`.
+        If there are more than 2000 rows, the search uses a sample, whose bandwidths are
+        rescaled at the rate :math:`n^{-1/(d+5)}`.
     target_kernel : str or SmoothingKernel, default="gaussian"
         Spreads the targets, :math:`K_g`; a positive one.
     target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
         Bandwidth :math:`g` of the target's kernel, in the target's units; or a rule, as for
         `bandwidth`.
     degree : {"auto", 0, 1}, default="auto"
-        1 for a density around a local line, unless all columns are categories; 0 for a density
-        around the targets: better near a jump, but wider where the mean has a slope. "auto" is
-        the one whose leave-one-out likelihood is larger; 1 if no bandwidth is searched, 0 if
-        the target has point masses, as of :class:`ProductKernelDensity`.
+        1 is a density around a local line, unless all columns are categories. 0 is a density
+        around the targets, which is better near a jump, but wider where the mean has a slope.
+        "auto" takes the one with the larger leave-one-out likelihood. It is 1 if no bandwidth
+        is searched, and 0 if the target has point masses (see :class:`ProductKernelDensity`).
     bounds : None or pair, default=None
-        Lowest and highest target, None or infinite where there is none, such as ``(0, None)``.
-        Outside the density is 0, inside kernels are reflected at the bounds.
+        Lowest and highest target, such as ``(0, None)``; None or infinite if there is none.
+        Outside the bounds the density is 0. Inside, kernels are reflected at the bounds.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan"}, default="nearest"
@@ -136,15 +136,15 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     degree_ : int
         The degree.
     line_bandwidth_, line_kernel_ : ndarray of shape (n_features,), Kernel
-        The bandwidths and lambdas of the local line, and its kernel; of degree 1.
+        The bandwidths and lambdas of the local line, and its kernel; only with degree 1.
     residuals_ : ndarray of shape (n_samples,)
-        Targets less the line through all other rows; of degree 1.
+        Targets less the line through all other rows; only with degree 1.
     kernel_ : Kernel
         The kernel, resolved; with categories the product of all columns' kernels.
     target_kernel_ : SmoothingKernel
         The target's kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
-        The training rows; of categories the positions of their levels.
+        The training rows; a level of a category is its position among all levels.
     values_ : ndarray of shape (n_samples,)
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
@@ -167,17 +167,17 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     .. math:: \int y\, \hat f(y \mid x)\,dy = \hat m(x) + \sum_i w_i(x)\, e_i,
 
-    the local line, corrected by the average of residuals around the query; of degree 0,
-    exactly Nadaraya-Watson regression. :meth:`predict` returns it, without background and
-    reflections, within the bounds.
+    the local line, corrected by the average of the residuals around the query. With degree 0 it
+    is exactly Nadaraya-Watson regression. :meth:`predict` returns this mean, clipped to the
+    bounds; the background and reflections do not count in it.
 
-    With "likelihood" the density is that which the criterion judges,
+    With "likelihood" the density is the one that the criterion evaluates,
 
     .. math:: \frac{n}{n + 1} \hat f(y \mid x) + \frac{1}{n + 1} g(y - \hat m(x)),
 
-    with Student's t of 2 degrees of freedom as background :math:`g`, about the median of the
-    residuals and as wide as their bulk, as of :class:`ProductKernelDensity`: targets unlike
-    all others have a small density rather than nearly 0. The criterion does without bounds.
+    with a background :math:`g` as for :class:`ProductKernelDensity`: Student's t with 2 degrees
+    of freedom, around the median of the residuals and as wide as their bulk. So targets unlike
+    all others have a small density rather than nearly 0. The criterion ignores the bounds.
 
     The line is that of :class:`LocalPolynomialRegressor` of degree 1, with "likelihood" by its
     default bandwidths, else with `bandwidth`: its windows are widened where rows are sparse,
@@ -257,8 +257,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; 0 is a row's absence. Of degree 0, at given bandwidths, 2 is
-            the row twice; a residual of a line leaves out a row with all its weight.
+            Non-negative weights; 0 is a row's absence. With degree 0, at given bandwidths,
+            weight 2 is the row twice. With degree 1 it is not, since the residual of a row
+            leaves out the row with all its weight.
 
         Returns
         -------

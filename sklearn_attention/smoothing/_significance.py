@@ -28,16 +28,17 @@ class Significance(NamedTuple):
 
     It is the result of `feature_significance`.
 
-    The statistic of a number is the mean squared derivative of the smoother over the
-    training rows, that of a category the mean squared difference between predictions at
-    its levels. The null hypothesis is the same smoother with a bandwidth at which the
-    feature has no effect [1]_ [2]_. It is tested by the ratio of its squared leave-one-out
-    errors to those of the smoother in use. Targets are drawn from it: its predictions plus
-    its leave-one-out errors, with random signs. Their ratios are those that chance makes.
+    For a number, the statistic is the mean squared derivative of the smoother over the training
+    rows; for a category, it is the mean squared difference between predictions at its levels.
+    The null hypothesis is the same smoother with a bandwidth at which the feature has no effect
+    [1]_ [2]_. It is tested by the ratio of its squared leave-one-out errors to those of the
+    smoother in use. Targets are drawn from the null hypothesis: its predictions plus its
+    leave-one-out errors, with random signs. The ratios of these targets are those that chance
+    makes.
 
-    If the targets chose anything, such as the bandwidth, all is chosen again for each draw,
-    since a bandwidth that suits the noise finds structure in it. Draws end when twenty have
-    had a ratio as large as that of the data [3]_.
+    If the fit chose anything by the targets, such as the bandwidth, it is chosen again for each
+    draw, since a bandwidth that suits the noise finds structure in it. Draws end when twenty
+    have had a ratio as large as that of the data [3]_.
 
     If a given bandwidth is too wide, the smoother is biased. A feature without effect may
     reduce the bias if it is correlated with one that matters, and is then found to matter. Let
@@ -48,8 +49,8 @@ class Significance(NamedTuple):
     statistics : ndarray of shape (n_features,)
         In squared units of the target, for one unit of the feature.
     p_values : ndarray of shape (n_features,)
-        Share of the draws, and of the data themselves, with a ratio as large; where draws
-        ended early, of the draws alone.
+        Fraction of the draws whose ratio is at least that of the data. The data count as one
+        draw more, unless the draws ended early.
 
     References
     ----------
