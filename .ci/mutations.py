@@ -79,7 +79,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "rows = rows[inside(limits, line.order[nearest[rows]])]",
+        "rows = rows[inside(limits, line.order[positions[rows]])]",
         "rows = rows[:0]",
         "a key that is left out is the nearest along a line",
     ),
@@ -151,7 +151,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "points = self._numeric_queries[rows] / np.minimum(min_scale, self._extent)",
+        "points = self._numeric_queries[rows] / np.minimum(min_scale, self._key_std)",
         "points = self._numeric_queries[rows] / min_scale",
         "sums lose digits where keys spread less than their queries",
     ),
@@ -181,8 +181,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "terms = self._sums.log_own + np.log(self._weights), 1.0",
-        "terms = self._sums.log_own, 1.0",
+        "log_and_sign = self._sums.log_own + np.log(self._weights), 1.0",
+        "log_and_sign = self._sums.log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(
@@ -241,8 +241,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_doubled_windows.py",
-        "np.where(adequacy < 1, new, np.inf)",
-        "np.where(adequacy < 1, np.inf, new)",
+        "np.where(adequacy < 1, wider.adequacy, np.inf)",
+        "np.where(adequacy < 1, np.inf, wider.adequacy)",
         "windows are doubled once at most",
     ),
     Mutation(
@@ -282,7 +282,7 @@ MUTATIONS = [
         "mass beyond a bound counts below it",
     ),
     Mutation(
-        "smoothing/_mixtures.py",
+        "smoothing/_scale.py",
         "log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)",
         "log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound))",
         "slopes of logarithms without the offset",
@@ -294,7 +294,7 @@ MUTATIONS = [
         "the degree of the smaller likelihood",
     ),
     Mutation(
-        "bandwidth/_density_search.py",
+        "bandwidth/_samples.py",
         "neighbors = np.maximum(padded[:-2], padded[2:])",
         "neighbors = padded[2:]",
         "the last of many rounded numbers is a point mass",
@@ -348,7 +348,7 @@ MUTATIONS = [
         "a huge column that all keys share makes them equally near",
     ),
     Mutation(
-        "bandwidth/_per_feature.py",
+        "bandwidth/_search_space.py",
         "np.where(has_outliers[self._numeric], 1.0, _IRRELEVANT)",
         "_IRRELEVANT",
         "bandwidths so wide that an outlier is in all windows",
@@ -529,7 +529,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_uncertainty.py",
-        "shifts = hat.values - scales * (mean_weights @ standardized)",
+        "shifts = hat.values - scales * (weights_without_outliers @ standardized)",
         "shifts = hat.values",
         "mean of the distribution is not the prediction",
     ),

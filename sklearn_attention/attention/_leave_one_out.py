@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._blocks import IN_CACHE, IN_MEMORY, blocks
+from .._blocks import IN_CACHE, blocks
 from .._validation import check_choice, check_flag, check_gap
 from ..kernels import Kernel
 from ..kernels._numerics import LARGEST
-from ._doubled_windows import MAX_RANGES, Windows, blend, double_windows
+from ._doubled_windows import RowsInDoubledWindows
 from ._read import check_table, check_weights, key_ranges, read, to_array
 from ._reduce import ALGORITHMS, Reduction
-from ._solve import Basis, check_degree, solve
+from ._solve import check_degree, solve
 from ._sums import EMPTY_POLICIES
 
 # Rows whose kernel is evaluated at a time, where only its diagonal is needed.
@@ -174,15 +174,16 @@ class LeaveOneOut:
             centred=True,
         )
         options = {"empty": empty, "algorithm": algorithm}
-        self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
+        self._rows, self._doubled = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
         is_local = degree and kernel.numeric_columns(X.shape[1])
         # A doubled window has more weight if the kernel falls with the distance.
         if widen and is_local and kernel.decreasing and not kernel.signed:
             X = X if weighted_rows is None else X[weighted_rows]
-            self._widened = _WidenedRows(self._rows, X, degree, options)
-        # Smallest number of rows that an adequate window has, unless they share a place.
-        self.fewest = 1 if self._widened is None else self._widened.fewest
+            self._doubled = RowsInDoubledWindows(self._rows, X, degree)
+        # A window with less than the weight of this number of rows is doubled, unless rows
+        # share design points.
+        self.min_rows = 1 if self._doubled is None else self._doubled.min_rows
 
     @_may_overflow
     def scores(self, scales) -> Scores:
@@ -240,11 +241,11 @@ class LeaveOneOut:
 
     def _predict(self, scales):
         """Yield the fields of `Predictions` at each scale, for values less their mean."""
-        if self._widened is None or scales.ndim > 1:
+        if self._doubled is None or scales.ndim > 1:
             yield from (fields[:3] for fields in self._rows.predict(scales))
             return
         for block in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
-            yield from self._widened.predict(scales[block])
+            yield from self._doubled.predict(scales[block])
 
 
 class _PredictedRows:
@@ -265,6 +266,10 @@ class _PredictedRows:
             problem = replace(problem, left_out=self.h_block)
             self._without_block = Reduction(problem, degree, **options)
 
+    def of_problem(self, problem, gap=0):
+        """Return the predicted rows of another problem, with the same degree and options."""
+        return _PredictedRows(problem, self._degree, gap, self._options)
+
     def each(self, rows, scales):
         """Predict the queries at `rows`, each at its own scale of `scales` (n_rows,).
 
@@ -277,9 +282,7 @@ class _PredictedRows:
         _, starts = np.unique(labels, return_index=True)
         groups, fields_of_groups = np.split(order, starts[1:]), []
         for group in groups:
-            group_rows = _PredictedRows(
-                self.problem.take(rows[group]), self._degree, self._gap, self._options
-            )
+            group_rows = self.of_problem(self.problem.take(rows[group]), self._gap)
             # For a radial kernel a pass takes a scale for each row, (1, n_group). For other
             # kernels it takes one scale, (1,), which all rows of the group have.
             group_scales = scales[group[:1]]
@@ -316,148 +319,26 @@ class _PredictedRows:
         """
         # The rows' own terms w K(x, x) do not depend on the scale if the kernel between a row
         # and itself is the same everywhere.
-        problem, terms = reduction.problem, None
-        if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
-            terms = own_terms(problem, self.own_key)
+        problem = reduction.problem
+        are_same = is_same_everywhere(problem.kernel, problem.keys.shape[1])
+        log_and_sign = own_terms(problem, self.own_key) if are_same else None
         for group, row_blocks in reduction.each(scales):
-            group_terms = terms
-            if group_terms is None:
-                group_terms = own_terms(problem.rescaled(group[0]), self.own_key)
-            fields_of_blocks = [self._finish(group_terms, *block) for block in row_blocks]
+            if not are_same:
+                log_and_sign = own_terms(problem.rescaled(group[0]), self.own_key)
+            fields_of_blocks = [self._finish(log_and_sign, *block) for block in row_blocks]
             fields = [np.concatenate(field) for field in zip(*fields_of_blocks, strict=True)]
             # A group may have several scales, one after the other in each field.
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
-    def _finish(self, terms, rows, sums, moments):
+    def _finish(self, log_and_sign, rows, sums, moments):
         """Return the fields of `Predictions` and the own weights of the queries at `rows`.
 
-        `terms` are those of :func:`own_terms` for all queries; `sums` and `moments` are about
-        the queries at `rows`, without their own keys.
+        `log_and_sign` are the results of :func:`own_terms` for all queries; `sums` and
+        `moments` are about the queries at `rows`, without their own keys.
         """
-        terms = [field[rows] for field in terms]
-        weight = own_weight(terms, sums.shift, sums.sums[0, 0])
+        log_and_sign = [field[rows] for field in log_and_sign]
+        weight = own_weight(log_and_sign, sums.shift, sums.sums[0, 0])
         return *predict_with_own_row(moments, weight, self.values[rows]), weight
-
-
-class _WidenedRows:
-    """Rows predicted in windows that are doubled until adequate, with and without each row.
-
-    A design point is a place with one row or several; :mod:`_doubled_windows` defines adequacy
-    and groups. `rows` are the :class:`_PredictedRows`, and `X` the keys in their own units. The
-    attribute `_windows` knows the design point of each row, and how adequate windows are.
-    """
-
-    def __init__(self, rows, X, degree, options):
-        problem, self._rows = rows.problem, rows
-        columns = problem.kernel.numeric_columns(problem.keys.shape[1])
-        n_coefficients = Basis(degree, len(columns)).size
-        self._windows = Windows(X, problem.values, problem.weights, n_coefficients)
-        self.fewest = self._windows.fewest
-        largest_range = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
-        # Largest distance of a query from a row, in bandwidths at scale 1.
-        self._max_distance = (1 + 2 * MAX_RANGES) * largest_range
-        # The two groups of each scale that was tried last, by `_scale_key`: they may be the
-        # doubled windows of a smaller scale.
-        self._tried = {}
-        if self._windows.has_repeats:
-            # Leverages are those of a problem whose keys are the design points, of weight 1.
-            first_rows = self._windows.first_rows
-            points = replace(
-                problem,
-                queries=problem.keys[first_rows],
-                keys=problem.keys[first_rows],
-                values=problem.values[first_rows][:, :0],
-                weights=np.ones(len(first_rows)),
-                left_out=key_ranges(np.arange(len(first_rows))),
-            )
-            self._predicted_points = _PredictedRows(points, degree, 0, options)
-
-    def predict(self, scales):
-        """Yield the fields of `Predictions` at each scale."""
-        groups, n_rows = {}, len(self._rows.values)  # two groups for each number of a scale
-        fields_at_scales = list(self._rows.predict(scales))
-        # The largest scale comes first: its groups may be the doubled windows of a smaller one.
-        for k in np.argsort(-scales):
-            row_scales = np.full(n_rows, scales[k])
-            groups[k] = self._groups(np.arange(n_rows), row_scales, fields_at_scales[k])
-            wider_groups = self._tried.get(_scale_key(2 * scales[k]))
-            if wider_groups is not None:
-                blend(groups[k], wider_groups)
-            else:
-                self._double(groups[k], row_scales)
-            self._remember(scales[k], groups[k])
-        for k in range(len(scales)):
-            (_, left_out), (_, fitted, leverage) = groups[k]
-            yield left_out, fitted, leverage
-
-    def _double(self, groups, row_scales):
-        """Replace the fields of the two groups, in place, by those of adequate windows.
-
-        `row_scales` (n_rows,) are those of the groups; all are equal.
-        """
-
-        def evaluate(n_doublings, rows):
-            if n_doublings == 0:
-                return groups
-            return self._groups(rows, row_scales[rows] * 2.0**n_doublings)
-
-        double_windows(evaluate, self._max_distance / row_scales[0])
-
-    def _groups(self, rows, scales, fields=None):
-        """Return two groups: the windows of `rows` without the row, and those with it.
-
-        A group is a tuple of the adequacy (n,) of the windows, which is 1 or more where rows
-        determine the polynomial, and of what is predicted in them: `left_out` without the row,
-        `fitted` and `leverage` with it. ``scales`` (n,) are those of the windows, and `fields`
-        are those of `_PredictedRows.predict`, if they are known.
-        """
-        keys, weights = self._rows.own_key[rows], self._rows.weights[rows]
-        if fields is None:
-            fields = self._rows.each(rows, scales)
-        left_out, fitted, leverage, weight_in_block, weight_in_all = fields
-        inverse_leverage = self._inverse_leverage(keys, scales)
-        # The own weight s = w / (w + W) of a row of weight w is solved for the weight W of all
-        # other rows in the window.
-        with np.errstate(divide="ignore"):
-            total = weights / weight_in_all
-            total_without = weights * (1 - weight_in_block) / weight_in_block
-        # Without its own point, whose leverage is h, a point has the leverage h / (1 - h): the
-        # inverse is 1 / h - 1.
-        adequacy_without = self._windows.adequacy_without(
-            keys,
-            total_without,
-            inverse_leverage,
-            without_point=inverse_leverage - 1,
-            ranges=None if self._rows.h_block is None else self._rows.h_block[rows],
-        )
-        adequacy = self._windows.adequacy(total, inverse_leverage)
-        return [(adequacy_without, left_out), (adequacy, fitted, leverage)]
-
-    def _remember(self, scale, groups):
-        """Remember the groups of a scale, and forget the oldest if there are too many."""
-        self._tried[_scale_key(scale)] = groups
-        n_numbers = sum(field.size for group in groups for field in group)
-        max_remembered = max(1, IN_MEMORY // 2 // n_numbers)
-        for oldest in list(self._tried)[:-max_remembered]:
-            del self._tried[oldest]
-
-    def _inverse_leverage(self, keys, scales):
-        """Return 1 / leverage (n,) at the design points of the rows `keys`, each at its scale.
-
-        This leverage is that of one row of weight 1 at the point, in a fit to all design
-        points. The adequacy of windows depends on it only if rows repeat the place of another;
-        otherwise the result is 0.
-        """
-        if not self._windows.has_repeats:
-            return 0.0
-        points = self._windows.point_of_rows[keys]
-        # Rows at one design point and scale have the same leverage, so each such pair, as a
-        # complex number, is computed once.
-        _, first, inverse = np.unique(
-            points + 1j * scales, return_index=True, return_inverse=True
-        )
-        _, _, leverage, _, _ = self._predicted_points.each(points[first], scales[first])
-        return 1 / leverage[inverse]
 
 
 def _check_rows(rows, X, sample_weight):
@@ -536,13 +417,13 @@ def at_rows(kernel, x, y):
     return np.concatenate(diagonals) if diagonals else x[:, 0]
 
 
-def own_weight(terms, shift, total_without):
+def own_weight(log_and_sign, shift, total_without):
     """Return the own weight (n,) of each left-out row; 1 if no other row has any weight.
 
-    `terms` are those of :func:`own_terms`, and ``total_without * exp(shift)`` is the sum of all
-    other weights, all (n,).
+    `log_and_sign` are the results of :func:`own_terms`, and ``total_without * exp(shift)`` is
+    the sum of all other weights, all (n,).
     """
-    log_size, sign = terms
+    log_size, sign = log_and_sign
     # Both are divided by the larger one, so that nothing overflows.
     base = np.maximum(shift, log_size)
     own_term = sign * np.exp(log_size - base)
@@ -574,16 +455,13 @@ def add_own_rows(gram, cross, weight, values):
     `gram` (n, P, P) and `cross` (n, P, p) are the fields of :class:`Moments`, `weight` (n,) are
     the own weights, and `values` (n, p) those of the rows.
     """
-    # At the row itself only the constant term, the first one, is not 0. If no other row has
-    # weight, the moments are not finite, and only the row itself counts.
+    # At the row itself only the constant term, the first one, is not 0. So the moments with the
+    # row are (1 - s) gram + s e0 e0' and (1 - s) cross + s e0 v', with the own weight s, the
+    # row's values v, and the unit vector e0. If no other row has weight, the moments are not
+    # finite, and only the row itself counts.
     other_weight = (1 - weight)[:, None, None]
     gram = np.where(np.isfinite(gram), gram, 0.0) * other_weight
     cross = np.where(np.isfinite(cross), cross, 0.0) * other_weight
     gram[:, 0, 0] += weight
     cross[:, 0] += weight[:, None] * values
     return gram, cross
-
-
-def _scale_key(scale):
-    """Round the logarithm of a scale: scales that differ by rounding have the same key."""
-    return round(float(np.log2(scale)), 9)

@@ -27,7 +27,7 @@ from ._algorithms._nearest import nearest_by_pairs
 from ._leave_one_out import Scores, add_own_rows, own_weight
 from ._pair_sums import PairSums
 from ._read import key_ranges, precision_of, rounding_of_distances
-from ._solve import Basis, extent_of, local_unit, solve, solve_vjp
+from ._solve import Basis, local_unit, solve, solve_vjp, std_of_keys
 
 # Pairs below which threads cost more than they save, in passes that follow each other.
 _FEW_PAIRS = 2**21
@@ -70,7 +70,7 @@ class LeaveOneOutGradient:
         self._row_unit = np.where(largest > 0, largest, 1.0)
         self._scaled_rows = self._numbers / self._row_unit
         # The standard deviations (d,) of the scaled rows bound the local unit from above.
-        self._row_std = extent_of(self._scaled_rows, self._weights)
+        self._row_std = std_of_keys(self._scaled_rows, self._weights)
         self._basis = Basis(degree, len(numeric), len(X))
         # Averages are about the middles of blocks of neighbouring rows.
         size = max(1, IN_CACHE // len(X)) if self._basis.degree else len(X)
@@ -185,17 +185,21 @@ class LeaveOneOutGradient:
         return gram, cross, vjp
 
     def _scores(self, gram, cross, log_total):
-        """Compute :class:`Scores`, and `vjp` to the moments and log-totals without each row.
+        """Compute :class:`Scores` and their `vjp`.
 
-        Moments are `gram` (n, P, P) and `cross` (n, P, p). ``vjp(of_left_out, of_fitted,
-        of_trace)`` takes the derivatives along the three scores.
+        `gram` (n, P, P) and `cross` (n, P, p) are the moments about each row without the row,
+        and `log_total` (n,) the logarithms of the other rows' weights. ``vjp(of_left_out,
+        of_fitted, of_trace)`` turns the derivatives along the three scores into those along
+        `gram`, `cross` and `log_total`.
         """
         values = self._values
-        # The terms w_i K(x_i, x_i) of the rows themselves: their logarithms and their sign.
-        terms = self._sums.log_own + np.log(self._weights), 1.0
-        weight = own_weight(terms, log_total, 1.0)
+        # The logarithms of the rows' own terms w_i K(x_i, x_i) in the sums of weights, and
+        # their sign.
+        log_and_sign = self._sums.log_own + np.log(self._weights), 1.0
+        weight = own_weight(log_and_sign, log_total, 1.0)
         moments_with_row = add_own_rows(gram, cross, weight, values)
         left_out, fitted = solve(gram, cross), solve(*moments_with_row)
+        # The squared distance mu' C^-1 mu, times the shrinkage.
         distance = (fitted.solved_mean * fitted.mean).sum(axis=1)
         errors = [solution.value - values for solution in (left_out, fitted)]
         mean_squares = [
@@ -212,8 +216,9 @@ class LeaveOneOutGradient:
             of_gram_with_row, of_cross_with_row = solve_vjp(
                 fitted, *moments_with_row, of_values[1], of_trace * weight
             )
-            # For the own weight s, the moments with the row are 1 - s times those without it,
-            # plus s times 1 (Gram matrix) and the row's value (cross), in the constant's place.
+            # The moments with the row are gram' = (1 - s) gram + s e0 e0' and cross' =
+            # (1 - s) cross + s e0 v', with the own weight s, the row's values v, and the unit
+            # vector e0. First come the terms with e0, then those with 1 - s.
             of_weight = of_trace * (1 + distance) + of_gram_with_row[:, 0, 0]
             of_weight += np.vecdot(of_cross_with_row[:, 0], values)
             of_moments_with_row = of_gram_with_row, of_cross_with_row
@@ -223,6 +228,7 @@ class LeaveOneOutGradient:
                 of_without += (1 - weight)[:, None, None] * of_with
                 of_weight -= (of_with * without).sum(axis=(1, 2))
             of_gram, of_cross = of_moments
+            # For s = t / (t + T) with the total T, ds / dlog T = -s (1 - s).
             return of_gram, of_cross, -of_weight * weight * (1 - weight)
 
         return Scores(*map(float, (*mean_squares, leverage.sum()))), vjp

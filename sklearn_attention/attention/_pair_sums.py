@@ -31,8 +31,8 @@ from ._algorithms._keys import BLOCK_PAIRS
 
 # Maximum rounding error of squared distances that are computed by products of matrices.
 _TOLERANCE = 1e-10
-# If squared distances are larger, tables are not taken for symmetric: the product of such a
-# number and the smallest exponential is negligible.
+# If squared distances are larger, K is not taken for symmetric, and pairs are summed one way:
+# the product of such a number and the smallest exponential is negligible.
 _HUGE = 1e40
 
 
@@ -81,9 +81,11 @@ class PairSums:
         # The medians are subtracted, so that a common offset costs no digits.
         self.numbers = numbers - np.median(numbers, axis=0)
         self.codes, self.leave_out = codes, leave_out
+        # `map_blocks` stands for `map`, and may use threads. The rows are `n_images` tables,
+        # such as the rows themselves and their mirror images.
         self._map_blocks, self._n_images = map_blocks, n_images
-        # The largest weight is the unit of weights; `log_scale` is its logarithm.
-        self.weights, self.log_scale = weights / weights.max(), math.log(weights.max())
+        # Weights are divided by the largest one, whose logarithm is `log_weight_unit`.
+        self.weights, self.log_weight_unit = weights / weights.max(), math.log(weights.max())
         # Compact kernels, which are often 0, are multiplied. If some kernel is not compact, the
         # logarithms of all kernels are added.
         is_compact = [math.isfinite(factor.support) for factor, _ in self.factors]
@@ -174,7 +176,7 @@ class PairSums:
             )
             return sum(one_way) + sum(symmetric)
 
-        return averages, log(total) + shift + self.log_scale, vjp
+        return averages, log(total) + shift + self.log_weight_unit, vjp
 
     def _sum_one_way(self, product, columns, pairs, slopes):
         """Return one-way blocks for pairs of rows and keys.
@@ -244,11 +246,12 @@ class _Product:
         self.pair_sums = pair_sums
         with np.errstate(over="ignore"):
             scaled = pair_sums.numbers / bandwidth
-            largest = np.square(scaled).sum(axis=1).max()
+            largest = np.square(scaled).sum(axis=1).max()  # squared distance of a row from 0
+        # K_ik = K_ki, as computed, if all tables are symmetric, and if no distance overflows.
         self.is_symmetric = largest < _HUGE and all((t == t.T).all() for t, _ in tables)
         # True if squared distances that are computed by products of matrices are accurate.
         self._by_products = 2 * np.finfo(np.float64).eps * largest <= _TOLERANCE
-        # For each factor, the rows in bandwidths along its columns.
+        # For each factor, the coordinates of the rows in its columns, in bandwidths.
         self._scaled = [
             np.ascontiguousarray(scaled[:, columns]) for _, columns in pair_sums.factors
         ]
@@ -261,8 +264,8 @@ class _Product:
                 half = np.vecdot(x, x) / 2
                 of_keys = np.column_stack([x, ones, factor.log_profile(2 * half)])
                 self._gaussian_factors[f] = np.column_stack([x, -half, ones]), of_keys
-        # For each category its codes, its table or the logarithm of this, and the derivative of
-        # the logarithm along the table's parameter.
+        # For each category its codes, its table (if sums are in logarithms, that of logarithms,
+        # -inf for 0), and the derivative of the logarithm along the table's parameter.
         self._categories = [
             (
                 codes,

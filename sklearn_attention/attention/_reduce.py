@@ -27,7 +27,7 @@ from ._algorithms import _near_keys, _plane
 from ._algorithms._dense import GroupedPairs
 from ._algorithms._line import Line, serves_line
 from ._algorithms._nearest import nearest_sums
-from ._solve import Basis, extent_of, refuse_far, refuse_signed
+from ._solve import Basis, refuse_far, refuse_signed, std_of_keys
 from ._sums import Nearest
 
 # "dense" compares every query with every key.
@@ -56,13 +56,14 @@ class Reduction:
     """Sums over the keys of a problem about its queries, at one scale after the other.
 
     What does not depend on the scale, such as an order of the keys or a tree, is computed once.
-    `degree` is that of the local polynomials. `extent` (n_numeric,) has the standard deviations
-    of all keys in bandwidths; None if the problem has all keys. `line` has these keys in order,
-    if they were sorted before. `empty` is the policy for queries of total weight 0.
+    `degree` is that of the local polynomials. `key_std` (n_numeric,) has the standard
+    deviations of all keys in bandwidths; None if the problem has all keys. `line` has these
+    keys in order, if they were sorted before. `empty` is the policy for queries of total weight
+    0.
     """
 
     def __init__(
-        self, problem, degree=0, *, extent=None, line=None, empty="nearest", algorithm="auto"
+        self, problem, degree=0, *, key_std=None, line=None, empty="nearest", algorithm="auto"
     ):
         kernel, n_features = problem.kernel, problem.keys.shape[1]
         if degree:
@@ -71,9 +72,9 @@ class Reduction:
         self.problem, self._empty, self._algorithm = problem, empty, algorithm
         self.is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
         columns = kernel.numeric_columns(n_features) if degree else []
-        if extent is None:
-            extent = extent_of(problem.keys[:, columns], problem.weights)
-        self.extent, self._linear = extent, self._linear_keys(degree, line)
+        if key_std is None:
+            key_std = std_of_keys(problem.keys[:, columns], problem.weights)
+        self.key_std, self._linear = key_std, self._linear_keys(degree, line)
         # The dense algorithm needs columns for every key, whose memory `Basis` checks.
         n_points = len(problem.keys) if degree and self._linear is None else None
         self.basis = Basis(degree, len(columns), n_points)
@@ -163,22 +164,26 @@ class Reduction:
         sums = self.with_fallbacks(sums, rows).fall_back(self._empty)
         scales = np.broadcast_to(self._times_query_scale(scale, rows), len(sums.shift))
         kernel = self.problem.kernel
-        return sums, self.basis.averages(sums.sums, scales, kernel.spread, self.extent)
+        return sums, self.basis.averages(sums.sums, scales, kernel.spread, self.key_std)
 
     def with_fallbacks(self, sums, rows, *, keys_are_part=False):
         """Return sums with fallbacks, in the field `nearest`, for queries of total weight 0.
 
-        If the keys are only a part of all keys and the kernel is signed, all queries have
-        fallbacks: with the weights of other keys, which may be negative, any total may be 0.
+        If `keys_are_part`, sums over other keys will be added. If the kernel may be negative as
+        well, these may cancel a total that is not 0 here, so every query gets a fallback.
         """
         if self._empty == "nan":
             return sums
-        may_be_signed = self.problem.kernel.signed is not False
+        may_be_signed = self.problem.kernel.signed is not False  # None if that is not known
         empty_rows = np.flatnonzero(~sums.is_nonzero | (may_be_signed and keys_are_part))
         if not keys_are_part and not len(empty_rows):
             return sums
         n, n_columns = len(rows), sums.sums.shape[1]
-        nearest = Nearest(np.full(n, np.inf), np.zeros(n), np.zeros((n_columns, n)))
+        nearest = Nearest(
+            distance=np.full(n, np.inf),  # infinite where there is no fallback
+            rounding=np.zeros(n),
+            sums=np.zeros((n_columns, n)),
+        )
         nearest.put(empty_rows, self._over_nearest(rows[empty_rows]))
         return sums._replace(nearest=nearest)
 
@@ -259,7 +264,7 @@ class Reduction:
     @functools.cached_property
     def _pairs(self):
         """Sums pair by pair."""
-        return GroupedPairs(self.problem, self.basis, self.extent)
+        return GroupedPairs(self.problem, self.basis, self.key_std)
 
     @functools.cached_property
     def _near(self):

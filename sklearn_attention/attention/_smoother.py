@@ -31,7 +31,7 @@ from ._algorithms._line import Line
 from ._read import as_numpy, as_passed, cast_fields, check_own_keys, read_keys, result_dtype
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._smooth_partitions import smooth_partitions
-from ._solve import MAX_DISTANCE, Basis, extent_of, local_fit
+from ._solve import MAX_DISTANCE, Basis, local_fit, std_of_keys
 from ._sums import EMPTY_POLICIES, Sums, require_sums
 
 # If the fast sums over one part of the keys are inaccurate for a larger share of the queries,
@@ -43,7 +43,7 @@ class Location(NamedTuple):
     """Where all keys and values are; averages do not need it."""
 
     center: Any = 0.0  # (n_values,) mean of the values, which is subtracted from them
-    extent: Any = None  # (n_numeric,) standard deviations of the keys, in bandwidths
+    key_std: Any = None  # (n_numeric,) standard deviations of the keys, in bandwidths
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,10 @@ class Smoother:
         if stats is None:
             return Location()
         key_stats, value_stats = stats
-        extent = self.kernel.rescale(std_above_rounding(key_stats)[None], self.bandwidth)[0]
+        key_std = self.kernel.rescale(std_above_rounding(key_stats)[None], self.bandwidth)[0]
         # Along a column that is constant over the keys, only the kernel sets the unit.
-        extent = np.where(extent > 0, extent, np.inf)
-        return Location(value_stats.mean, extent[self.kernel.numeric_columns(len(extent))])
+        key_std = np.where(key_std > 0, key_std, np.inf)
+        return Location(value_stats.mean, key_std[self.kernel.numeric_columns(len(key_std))])
 
     def fields_over_parts(self, total, n_queries, n_features, location, query_scale=None):
         """Compute fields from sums over parts of the keys.
@@ -162,7 +162,7 @@ class Smoother:
         columns = self.kernel.numeric_columns(n_features)
         query_scale = np.ones(1) if query_scale is None else query_scale
         basis = Basis(self.degree, len(columns))
-        moments = basis.averages(sums.sums, query_scale, self.kernel.spread, location.extent)
+        moments = basis.averages(sums.sums, query_scale, self.kernel.spread, location.key_std)
         values, slopes_per_bandwidth, ridge, squared_distance = local_fit(moments)
         values = values + location.center
         slopes = np.zeros((*values.shape, n_features))
@@ -188,7 +188,8 @@ class Smoother:
 class PreparedKeys:
     """Keys and values that a smoother has checked and scaled, for any queries.
 
-    If `location` is None, these are all keys, and their own location is computed.
+    They are a `KeyTable`, the attribute `table`. If `location` is None, these are all keys, and
+    their own location is computed.
     """
 
     def __init__(self, smoother, keys, values, weights=None, location=None):
@@ -200,8 +201,8 @@ class PreparedKeys:
             table = table.centred(None if location is None else location.center)
         if location is None:
             columns = kernel.numeric_columns(table.keys.shape[1]) if degree else []
-            extent = extent_of(table.keys[:, columns], table.weights)
-            location = Location(table.value_center, extent)
+            key_std = std_of_keys(table.keys[:, columns], table.weights)
+            location = Location(table.value_center, key_std)
         self.smoother, self.table, self.location = smoother, table, location
         self.value_shape = values.shape[1:]  # of one key's value
 
@@ -216,17 +217,21 @@ class PreparedKeys:
         return None if form is None else Line.of(self.table, form, smoother.degree)
 
     def reduction(self, queries, query_scale=None, leave_one_out=False):
-        """Check queries; return the :class:`Reduction` that sums over the keys about them."""
+        """Check queries; return the :class:`Reduction` that sums over the keys about them.
+
+        The arguments are those of :func:`attend`.
+        """
         smoother = self.smoother
         problem = self.table.problem(queries, leave_one_out, query_scale)
         if smoother.degree:
+            # Polynomials need products of coordinates, which would overflow.
             problem = replace(
                 problem, queries=problem.queries.clip(-MAX_DISTANCE, MAX_DISTANCE)
             )
         return Reduction(
             problem,
             smoother.degree,
-            extent=self.location.extent,
+            key_std=self.location.key_std,
             line=self._line,
             empty=smoother.empty,
             algorithm=smoother.algorithm,

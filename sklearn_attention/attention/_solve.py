@@ -85,8 +85,10 @@ class Basis:
     """Terms of polynomials of total degree at most 3 in local coordinates, the constant first.
 
     `size` is P, the number of terms, and `n_powers` the number of their distinct products.
-    `powers` (n_powers, d) has the exponents of each product, and `place` (P, P) the position
-    among these of the product of each pair of terms. The first P products are the terms.
+    `powers` (n_powers, d) has the exponents of each product, and `product_index` (P, P) the
+    position among these of the product of each pair of terms. The first P products are the
+    terms. For example, the terms of degree 1 in one coordinate u are 1 and u, their products 1,
+    u and uu, and `product_index` is [[0, 1], [1, 2]].
     """
 
     def __init__(self, degree, n_coordinates, n_points=None):
@@ -103,9 +105,9 @@ class Basis:
                 (3, n_points, self.size * (self.size + 1) // 2),
                 "choose a smaller degree, or fewer features",
             )
-        # `_lower` says of each product but the constant which product of lower degree it is
-        # made of, and by which coordinate this is multiplied.
-        self.powers, self._lower, self.place = _products(self.degree, n_coordinates)
+        # `_factors` has for each product but the constant the position of a product of lower
+        # degree, and the coordinate by which this is multiplied: for uv, that of v, and u.
+        self.powers, self._factors, self.product_index = _products(self.degree, n_coordinates)
         self.n_powers = len(self.powers)
 
     def products(self, u, values):
@@ -118,7 +120,7 @@ class Basis:
         n, p = values.shape
         columns = np.ones((self.n_powers + self.size * p, n))
         # Each monomial is one of lower degree times a coordinate.
-        for power, (lower, axis) in enumerate(self._lower, 1):
+        for power, (lower, axis) in enumerate(self._factors, 1):
             np.multiply(columns[lower], u[:, axis], out=columns[power])
         with_values = columns[self.n_powers :].reshape(self.size, p, n)
         np.multiply(columns[: self.size, None], values.T, out=with_values)
@@ -131,32 +133,32 @@ class Basis:
         of `moments`, from the Gram matrix to the averages of the products.
         """
         coefficients = np.zeros((len(quadratic_forms), self.n_powers))
-        for i, j in np.ndindex(self.place.shape):
-            coefficients[:, self.place[i, j]] += quadratic_forms[:, i, j]
+        for i, j in np.ndindex(self.product_index.shape):
+            coefficients[:, self.product_index[i, j]] += quadratic_forms[:, i, j]
         return coefficients
 
     def moments(self, averages):
         """Return averages (n, n_powers + P p) of `products` as `gram` and `cross`."""
         n_values = (averages.shape[1] - self.n_powers) // self.size
         cross = averages[:, self.n_powers :].reshape(len(averages), self.size, n_values)
-        return averages[:, self.place], cross
+        return averages[:, self.product_index], cross
 
-    def averages(self, sums, scale, kernel_std, extent):
+    def averages(self, sums, scale, kernel_std, key_std):
         """Compute :class:`Moments` from sums (n_powers, 1 + p, n) about each query.
 
         Powers of the sums are in bandwidths times the scale (n,). The unit of the moments is
         the kernel's standard deviation, `kernel_std` times the scale, or that of the keys,
-        `extent` (d,), if it is smaller.
+        `key_std` (d,), if it is smaller.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
-        unit = local_unit(kernel_std * scale[:, None], extent)
+        unit = local_unit(kernel_std * scale[:, None], key_std)
         if self.degree:
             # The unit changes from the scale to `unit`: each monomial of coordinates is
             # multiplied by the same monomial of the ratio of both units.
             ratio = scale[:, None] / unit
             averages *= self.products(ratio, ratio[:, :0]).T[:, None]
-        gram = averages[:, 0][self.place].transpose(2, 0, 1)
+        gram = averages[:, 0][self.product_index].transpose(2, 0, 1)
         cross = averages[: self.size, 1:].transpose(2, 0, 1)
         return Moments(gram, cross, unit)
 
@@ -172,16 +174,18 @@ class Basis:
         if self.degree == 0:
             return matrices
         unit = np.broadcast_to(unit, (n, d))
-        offset = offset / unit
-        # Each new term is the new term `lower` times the new coordinate u / unit - offset along
-        # `axis`, where u is the old coordinate. The term `lower` is a combination of the first
-        # `n_lower` old terms, which have less than the full degree. These times u are the old
-        # terms at the positions `raised`, since term 1 + axis is u itself.
+        # With the old coordinate u along an axis, the new one is (u - offset) / unit. So
+        #   new[term] = new[lower] * (u - offset) / unit,
+        # where new[lower] is a combination of the first `n_lower` old terms, those of less than
+        # the full degree. Times u, these are the old terms at the positions `times_u`, since u
+        # is the old term 1 + axis.
+        scaled_offset = offset / unit
         n_lower = math.comb(d + self.degree - 1, d)
-        for term, (lower, axis) in enumerate(self._lower[: self.size - 1], 1):
-            of_lower, raised = matrices[:, lower, :n_lower], self.place[:n_lower, 1 + axis]
-            matrices[:, term, :n_lower] = -offset[:, axis, None] * of_lower
-            matrices[:, term, raised] += of_lower / unit[:, axis, None]
+        for term, (lower, axis) in enumerate(self._factors[: self.size - 1], 1):
+            new_lower = matrices[:, lower, :n_lower]
+            times_u = self.product_index[:n_lower, 1 + axis]
+            matrices[:, term, :n_lower] = -scaled_offset[:, axis, None] * new_lower
+            matrices[:, term, times_u] += new_lower / unit[:, axis, None]
         return matrices
 
 
@@ -193,10 +197,10 @@ def _products(degree, n_coordinates):
     -------
     powers : array of shape (n_products, n_coordinates)
         Exponents of each product.
-    lower : list of (int, int)
+    factors : list of (int, int)
         For each product but the constant, the position of a product of lower degree, and the
         coordinate by which this is multiplied.
-    place : array of shape (n_terms, n_terms)
+    product_index : array of shape (n_terms, n_terms)
         Position of the product of each pair of terms.
     """
     axes = range(n_coordinates)
@@ -209,29 +213,29 @@ def _products(degree, n_coordinates):
     position = {}
     for a, b in itertools.combinations_with_replacement(terms, 2):
         position.setdefault(tuple(sorted(a + b)), len(position))
-    lower = [(position[product[1:]], product[0]) for product in position if product]
-    place = np.array([[position[tuple(sorted(a + b))] for b in terms] for a in terms])
+    factors = [(position[product[1:]], product[0]) for product in position if product]
+    product_index = np.array([[position[tuple(sorted(a + b))] for b in terms] for a in terms])
     powers = np.array([[product.count(axis) for axis in axes] for product in position])
-    return powers.reshape(len(position), n_coordinates), lower, place
+    return powers.reshape(len(position), n_coordinates), factors, product_index
 
 
-def extent_of(keys, weights):
+def std_of_keys(keys, weights):
     """Return weighted standard deviations (d,) of keys; infinite if all keys are equal."""
     normalized = weights / weights.sum()
     centred = keys - normalized @ keys
-    extent = np.sqrt(normalized @ centred**2)
-    return np.where(extent > 1 / MAX_DISTANCE, extent, np.inf)
+    key_std = np.sqrt(normalized @ centred**2)
+    return np.where(key_std > 1 / MAX_DISTANCE, key_std, np.inf)
 
 
-def local_unit(kernel_std, extent):
+def local_unit(kernel_std, key_std):
     """Return the unit of local coordinates: the smaller one of two standard deviations.
 
-    `kernel_std`, that of the kernel, is a number, (d,) or (n, 1); `extent` (d,) is that of the
+    `kernel_std`, that of the kernel, is a number, (d,) or (n, 1); `key_std` (d,) is that of the
     keys.
     """
     # In this unit a window is ill-conditioned if its keys vary less than it could hold, but not
     # because it is wider than all data, where the fit is ordinary least squares.
-    return np.minimum(kernel_std, extent)
+    return np.minimum(kernel_std, key_std)
 
 
 def refuse_far(keys):

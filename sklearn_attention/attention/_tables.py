@@ -46,11 +46,11 @@ from ._reduce import Reduction
 from ._solve import (
     Basis,
     check_degree,
-    extent_of,
     local_unit,
     refuse_signed,
     shrinkage_of,
     solve,
+    std_of_keys,
 )
 from ._sums import EMPTY_POLICIES
 
@@ -285,11 +285,11 @@ def local_rows(
         refuse_signed(problem.kernel)
     columns = problem.kernel.numeric_columns(problem.keys.shape[1])
     basis = Basis(degree, len(columns), len(problem.keys))
-    extent = extent_of(problem.keys[:, columns], problem.weights)
-    groups = _groups_of_queries(problem, degree, columns, extent)
+    key_std = std_of_keys(problem.keys[:, columns], problem.weights)
+    groups = _groups_of_queries(problem, degree, columns, key_std)
 
     def compute(rows):
-        return _rows_of_group(problem.take(rows), basis, columns, extent, empty, without_each)
+        return _rows_of_group(problem.take(rows), basis, columns, key_std, empty, without_each)
 
     # A user's own function may not be safe in threads.
     parallel = problem.n_pairs > FEW_PAIRS and problem.kernel.signed is not None
@@ -320,7 +320,7 @@ def _with_weightless_keys(local, positions, n_keys):
     return LocalRows(fitted, weights, effects, distance, left_out, left_out_distance)
 
 
-def _groups_of_queries(problem, degree, columns, extent):
+def _groups_of_queries(problem, degree, columns, key_std):
     """Divide the queries into groups of neighbours; return arrays of their rows.
 
     Sums about the middle of a group lose digits if a query is many units of the narrowest
@@ -330,17 +330,17 @@ def _groups_of_queries(problem, degree, columns, extent):
     max_width = MAX_WIDTH[degree] if degree else np.inf
     scale = 1.0 if problem.query_scale is None else problem.query_scale.min(initial=1.0)
     with np.errstate(over="ignore"):
-        points = problem.queries[:, columns] / np.minimum(scale, extent)
+        points = problem.queries[:, columns] / np.minimum(scale, key_std)
     rows = np.arange(len(problem.queries))
     return split(points, rows, max_rows=max_rows, max_width=max_width)
 
 
-def _rows_of_group(problem, basis, columns, extent, empty, without_each):
+def _rows_of_group(problem, basis, columns, key_std, empty, without_each):
     """Return the six fields of `LocalRows` for queries that are close together.
 
     The last two, the fits (b, m, p) and distances (b, m) without each key, are computed only if
     `without_each`; otherwise they are those with all keys. `columns` are the numeric columns,
-    and `extent` (n_columns,) has the standard deviations of the keys.
+    and `key_std` (n_columns,) has the standard deviations of the keys.
     """
     # Shapes: b queries, m keys, p values, P terms of the polynomial, the constant included.
     values, keys = problem.values, problem.keys[:, columns]
@@ -353,7 +353,7 @@ def _rows_of_group(problem, basis, columns, extent, empty, without_each):
     terms = products[:, : basis.size]  # (m, P) about the middle
     kernel_std, query_scale = problem.kernel.spread, problem.query_scale
     unit = local_unit(
-        kernel_std if query_scale is None else kernel_std * query_scale[:, None], extent
+        kernel_std if query_scale is None else kernel_std * query_scale[:, None], key_std
     )
     shift = basis.shift(queries - middle, unit)
     gram, cross = basis.moments(weights @ products)

@@ -44,8 +44,9 @@ class Background(NamedTuple):
             # itself may overflow, and the log-density is then -inf.
             with np.errstate(over="ignore"):
                 root = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
-            # The bounds are mapped to numbers from -1 to 1. Half of their distance is the
-            # probability of the range between them, by which the density is divided.
+            # The bounds become numbers from -1 to 1. The probability of the range between them
+            # is (high - low) / 2. The density is divided by it, so that its integral over the
+            # range is 1.
             low, high = self._uniform_bounds(j)
             log_divisor = np.log(scale) + np.log((high - low) / 2)
             log_density = log_density - 3 * np.log(root) - log_divisor

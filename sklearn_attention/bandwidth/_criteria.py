@@ -159,6 +159,7 @@ def criterion_slopes(name, scores, n_samples, size):
     if name == "gcv":
         residual_dof = 1 - dof
         return 0.0, 1 / residual_dof**2, 2 * scores.fitted / (n_samples * residual_dof**3)
-    residual_dof = 1 - dof - 2 / n_samples  # the last criterion is "aicc"
+    # The last criterion is "aicc": log(fitted) + (1 + dof) / residual_dof.
+    residual_dof = 1 - dof - 2 / n_samples
     trace_slope = (1 + (1 + dof) / residual_dof) / (n_samples * residual_dof)
     return 0.0, 1 / scores.fitted, trace_slope

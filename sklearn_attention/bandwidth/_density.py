@@ -29,6 +29,8 @@ from ._background import (
 class _LogSums:
     """Logarithms of the weighted sums of a kernel between each row and all other rows.
 
+    The sum of row i is that of :math:`w_j K(x_i, x_j)` over all rows j but i.
+
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_columns)
@@ -57,15 +59,16 @@ class _LogSums:
         self.in_linear_time = is_single_number and form_along(kernel, 1) is not None
         if self.in_linear_time:
             options = {"bandwidth": 1.0, "sample_weight": weights, "leave_one_out": True}
-            # `read` prepares sums of the kernel between each row of an image and all rows of X
-            # but the one it is an image of. A Reduction evaluates such sums at any bandwidth;
-            # with empty="nan" sums of 0 stay 0.
+            # A `Problem`, which `read` makes, has the rows of an image as queries, and the rows
+            # of X as keys; query i leaves out key i. A `Reduction` sums the kernel between each
+            # query and the keys at any bandwidth. It is to leave sums of 0 as they are, and not
+            # to replace them by sums over the nearest keys (empty="nearest").
             problems = (
                 read(image, X, values=None, kernel=kernel, **options)[0] for image in images
             )
             self._reductions = [Reduction(problem, empty="nan") for problem in problems]
         # Several columns, categories and gradients need sums over all pairs of rows, which take
-        # quadratic time. The first n of the `rows` are X, about which the sums are.
+        # quadratic time. Of the n * n_images rows, only the first n get a sum, those of X.
         self._pairs = PairSums(
             rows[:, columns.numeric],
             rows[:, columns.categorical].astype(np.intp),
@@ -75,8 +78,9 @@ class _LogSums:
         )
 
     def __call__(self, bandwidth, eval_gradient):
-        """Return the logarithms (n_samples,) of the sums at a bandwidth, and `vjp`.
+        """Return the logarithm (n_samples,) of each row's sum at a bandwidth, and `vjp`.
 
+        The sums are over the other rows, and their images; they are not divided by anything.
         The bandwidth (n_columns,) has lambdas for categories. The logarithm of a sum of 0 is
         -inf. ``vjp(slopes)`` turns derivatives with respect to the logarithms into those with
         respect to the bandwidth. Without `eval_gradient` it must not be called, and may be
@@ -86,11 +90,12 @@ class _LogSums:
             return self._in_linear_time(float(bandwidth[0])), None
         numeric, categorical = self._columns.numeric, self._columns.categorical
         kinds, n_levels = self._columns.kinds, self._columns.n_levels
-        tables = [
+        # For each category, its kernel between every two levels, and the derivatives in lambda.
+        level_tables = [
             self._make_level_table(kinds[j], n_levels[j], bandwidth[j]) for j in categorical
         ]
         _, log_sums, vjp_of_pairs = self._pairs(
-            bandwidth[numeric], tables, slopes=eval_gradient
+            bandwidth[numeric], level_tables, slopes=eval_gradient
         )
 
         def vjp(slopes):

@@ -25,7 +25,7 @@ from ..kernels._numerics import LARGEST
 from ._background import NORMAL_QUANTILE_RANGE, center_and_scale, reflections
 from ._density import ConditionalLikelihood, DensityLikelihood
 from ._minimize import STEP, WIDE_STEP, descend, minimize_scale
-from ._samples import Sample, optimal_rate_factor
+from ._samples import Sample, optimal_rate_factor, point_masses
 from ._search import (
     MAX_SEARCH_ROWS,
     MIN_LEVEL_WEIGHT,
@@ -50,10 +50,6 @@ _FIRST_STEPS = 8
 _SUBSET_ROWS = 300
 # Maximum number of rows of the sample if the criterion takes linear time.
 MAX_ROWS_IN_LINEAR_TIME = 100_000
-# A number is a point mass if at least _MIN_COPIES rows share it, and _TIMES_NEIGHBORS times as
-# many as share the next smaller or the next larger number. A search leaves these rows out if at
-# least _MIN_REMAINING other rows remain.
-_MIN_COPIES, _TIMES_NEIGHBORS, _MIN_REMAINING = 10, 5, 10
 # If the background describes a larger fraction of the rows than this, bandwidths mean nothing.
 # The fraction is 0 to 0.15 in ten columns, also with tails of t(2), and nearly 1 in more
 # columns than the number of rows allows.
@@ -80,7 +76,7 @@ class DensitySearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
-        """Return the BandwidthChoice for Rows, each of whose numeric columns has the kernel."""
+        """Return the BandwidthChoice for Rows; all numeric columns have the same kernel."""
         # Calls of `make_criterion` add the rows, their weights, and bounds.
         make_criterion = partial(DensityLikelihood, kernel=kernel, columns=rows.columns)
         kernels = [kernel] * rows.X.shape[1]
@@ -104,15 +100,15 @@ class ConditionalSearch(BandwidthRule):
         Bandwidth of the features if it is fixed.
     target_bandwidth : float, default=None
         Bandwidth of the target if it is fixed.
-    has_masses : bool, default=True
-        Whether the search looks for point masses: targets that many rows share. Residuals,
-        which are equal only after rounding, have none.
+    find_masses : bool, default=True
+        Whether the search looks for point masses: values of the target that many rows share.
+        Residuals, which are equal only after rounding, have none.
     """
 
     target_kernel: Any
     bandwidth: Any = None
     target_bandwidth: Any = None
-    has_masses: bool = True
+    find_masses: bool = True
     searches = True
 
     def choose(self, rows, kernel, observe=None):
@@ -120,8 +116,8 @@ class ConditionalSearch(BandwidthRule):
 
         The kernel compares the numeric features.
         """
-        # The target is the last column of a table with the features. `describe` returns the
-        # name and the value of a column for warnings, which are only about the target.
+        # The target is the last column of a table with the features. All warnings are about the
+        # target, so `describe`, which names a column in warnings, ignores the column.
         joint_rows = replace(
             rows,
             X=np.column_stack([rows.X, rows.values]),
@@ -154,47 +150,9 @@ class ConditionalSearch(BandwidthRule):
             observe,
             is_integrated=is_integrated,
             fixed=fixed,
-            find_masses=self.has_masses,  # a mass is a target that many rows share
+            find_masses=self.find_masses,
         )
         return search.run()
-
-
-def point_masses(X, columns, is_integrated=None):
-    """Find numbers that many rows share, in integrated columns.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_columns)
-    columns : Columns
-    is_integrated : ndarray of bool of shape (n_columns,), default=None
-        True for integrated columns; None if all of them are.
-
-    Returns
-    -------
-    is_regular : ndarray of bool of shape (n_samples,)
-        True for rows without such a number; True for all rows if fewer than `_MIN_REMAINING`
-        rows are without.
-    masses : list of (int, float, float)
-        For each such number: its column, the number itself, and the fraction of the rows that
-        share it.
-    """
-    # In leave-one-out the copies of a number predict each other, so that a point mass makes the
-    # best bandwidth 0. Rounded values and counts, which have about as many copies as the next
-    # smaller and larger numbers, are no point masses.
-    is_shared, masses = np.zeros(len(X), dtype=bool), []
-    for j in columns.numeric:
-        if is_integrated is not None and not is_integrated[j]:
-            continue
-        values, position, counts = np.unique(X[:, j], return_inverse=True, return_counts=True)
-        padded = np.pad(counts, 1, constant_values=1)
-        # The larger of the counts of the next smaller and the next larger number.
-        neighbors = np.maximum(padded[:-2], padded[2:])
-        is_mass = counts >= np.maximum(_TIMES_NEIGHBORS * neighbors, _MIN_COPIES)
-        is_mass &= len(values) > 1  # a constant column has no point mass
-        is_shared |= is_mass[position]
-        masses += [(j, values[k], counts[k] / len(X)) for k in np.flatnonzero(is_mass)]
-    has_enough = (~is_shared).sum() >= _MIN_REMAINING
-    return ~is_shared if has_enough else np.ones_like(is_shared), masses
 
 
 class _LikelihoodSearch:
@@ -234,8 +192,8 @@ class _LikelihoodSearch:
         # `make_criterion` takes rows, weights and bounds, and returns the likelihood as a
         # function of the bandwidth.
         self._make_criterion = make_criterion
-        # `describe` returns the name and the value of a column as the user passed them, for
-        # warnings.
+        # ``describe(column, value)`` returns the name of a column and the value as the user
+        # passed them, for warnings.
         self._describe = rows.describe or (lambda column, value: (f"column {column}", value))
         # `fixed` has the bandwidths that are not searched, and NaN for all others. Constant
         # columns have the fixed bandwidth 1.
@@ -257,8 +215,8 @@ class _LikelihoodSearch:
         # Twice the scale is the distance between two quantiles, which is NORMAL_QUANTILE_RANGE
         # standard deviations of a normal distribution.
         self._unit = np.where(self._is_numeric, 2 * scale / NORMAL_QUANTILE_RANGE, 1.0)
-        # The log-density of columns in their units is that of the original columns plus this
-        # number.
+        # The logarithm of the volume of a unit, over the integrated columns. A log-density in
+        # units is that in the original columns plus this number.
         self._log_volume = np.log(self._unit[is_integrated]).sum()
         self._bounds, n_images = None, 1
         if rows.bounds is not None:
@@ -267,6 +225,7 @@ class _LikelihoodSearch:
         # 2. Limit the number of rows, and leave out those at a point mass, which would make the
         # best bandwidth 0.
         sample.limit(self._max_rows(n_images))
+        # The point masses as `point_masses` returns them: numbers that many rows share.
         self._masses, self._is_without_masses = [], False
         if find_masses:
             # True for rows that are at no point mass.
@@ -356,16 +315,17 @@ class _LikelihoodSearch:
     def _evaluate(self, bandwidth, eval_gradient=False):
         """Compute minus the likelihood at a bandwidth in units, and its gradient (n_columns,).
 
-        The gradient is 0 unless `eval_gradient` is True. The trial is stored in `_trials`, and
-        reported in the units of the data.
+        The gradient is 0 unless `eval_gradient` is True. The bandwidth is kept in `_trials` if
+        it is the best one so far. The callback gets the likelihood and the bandwidth, both in
+        the units of the data.
         """
         result = self._criterion(bandwidth, eval_gradient)
-        value, gradient = result if eval_gradient else (result, np.zeros(len(bandwidth)))
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            value, gradient = -np.inf, np.zeros(len(bandwidth))
-        self._trials.add(-value, bandwidth)
-        self._trials.report(value - self._log_volume, bandwidth * self._unit)
-        return -value, -gradient
+        likelihood, gradient = result if eval_gradient else (result, np.zeros(len(bandwidth)))
+        if not (np.isfinite(likelihood) and np.isfinite(gradient).all()):
+            likelihood, gradient = -np.inf, np.zeros(len(bandwidth))
+        self._trials.add(-likelihood, bandwidth)
+        self._trials.report(likelihood - self._log_volume, bandwidth * self._unit)
+        return -likelihood, -gradient
 
     def _search_on_grid(self):
         """Search the bandwidth of a single numeric column."""
@@ -505,30 +465,42 @@ class _LikelihoodSearch:
         return np.clip(bandwidths, self._low, self._high)
 
     def _warnings(self, bandwidth):
-        """Return a list of at most one warning about the best bandwidth, in units."""
-        X, n = self._sample.X, len(self._sample)
+        """Return a list of at most one warning about the best bandwidth, in units.
+
+        If several apply, the first one counts: of the background, point masses, and the floor.
+        """
         # The fraction of the rows that the background describes better than the other rows do.
         share = self._criterion.background_weight(bandwidth)
         if share > _MAX_BACKGROUND and not self._trials.was_stopped:
             return [
-                f"bandwidth='likelihood': a wide background describes {share:.0%} of {n} rows "
-                f"better than all other rows do, which are no basis of a choice in "
-                f"{len(self._fixed)} columns. Pass fewer columns, more rows, or 'scott'."
+                f"bandwidth='likelihood': a wide background describes {share:.0%} of "
+                f"{len(self._sample)} rows better than all other rows do, which are no basis "
+                f"of a choice in {len(self._fixed)} columns. Pass fewer columns, more rows, or "
+                "'scott'."
             ]
-        if self._masses:
-            return [self._mass_warning()]
-        # True for columns with repeated values whose bandwidth is about the smallest one tried.
-        at_floor = self._is_numeric & self._is_integrated & self._is_searched
-        at_floor &= bandwidth < 1.05 * self._low
-        at_floor &= [len(np.unique(column)) < n for column in X.T]
-        if not at_floor.any():
+        return [self._mass_warning()] if self._masses else self._floor_warnings(bandwidth)
+
+    def _floor_warnings(self, bandwidth):
+        """Return a list with the warning about bandwidths at the floor, if there are any.
+
+        The floor is the smallest bandwidth that is tried. Columns without repeated values do
+        not count, nor do those whose bandwidth was not searched.
+        """
+        n_rows = len(self._sample)
+        is_at_floor = self._is_numeric & self._is_integrated & self._is_searched
+        is_at_floor &= bandwidth < 1.05 * self._low
+        is_at_floor &= [len(np.unique(column)) < n_rows for column in self._sample.X.T]
+        if not is_at_floor.any():
             return []
-        names = [self._describe(column, 0.0)[0] for column in np.flatnonzero(at_floor).tolist()]
+        # The value, here 0.0, does not matter for the name.
+        names = [
+            self._describe(column, 0.0)[0] for column in np.flatnonzero(is_at_floor).tolist()
+        ]
         return [
             f"bandwidth='likelihood' ended at its floor in {', '.join(names)}, where some of "
-            f"{n} values repeat others exactly; a copy describes its original exactly, so the "
-            "floor may be too small: pass a number, or a frame with such columns as ordered "
-            "categories."
+            f"{n_rows} values repeat others exactly; a copy describes its original exactly, so "
+            "the floor may be too small: pass a number, or a frame with such columns as "
+            "ordered categories."
         ]
 
     def _mass_warning(self):

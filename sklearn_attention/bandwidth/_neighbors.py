@@ -70,7 +70,11 @@ class _NeighborRule(BandwidthRule):
         """
 
     def _refuse_unsupported(self, rows, kernel):
-        """Raise ValueError if rows or kernel have no adaptive bandwidth."""
+        """Raise ValueError for rows, options or kernels that have no adaptive bandwidth.
+
+        These are rows with a `gap`, without targets or in partitions of Dask, a bandwidth of
+        each feature, and kernels that are no function of a distance.
+        """
         rows.refuse_gap()
         numeric = rows.columns.numeric
         if rows.values is None:

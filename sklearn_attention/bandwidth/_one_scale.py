@@ -6,7 +6,8 @@ has the searches for several bandwidths and for lambdas.
 
 The criterion at a scale is computed from leave-one-out predictions of a sample, whose best
 bandwidth is rescaled to all rows. For polynomials, LeaveOneOut doubles the windows of rows that
-have too little weight in them: less than the weight of `LeaveOneOut.fewest` rows.
+have too little weight in them: less than the weight of `LeaveOneOut.min_rows` rows. With a
+`gap`, a row is left out with the `gap` rows before and after it, whose noise is correlated.
 """
 
 from dataclasses import dataclass
@@ -260,7 +261,7 @@ def _search_scale(criterion, rows, kernel, observe):
     """
     curve = _ScaleCriterion(criterion, rows, kernel, observe)
     # A window that has less than the weight of `min_rows` rows is doubled.
-    sample, min_rows = curve.sample, curve.leave_one_out.fewest
+    sample, min_rows = curve.sample, curve.leave_one_out.min_rows
     # 1. Find the range of scales, and the options of the minimisation.
     Z = (sample.X / sample.std)[:, rows.columns.numeric]
     low, high = search_range(Z, canonical_ratio(kernel), min_rows=min_rows)
@@ -362,7 +363,7 @@ class _ScaleCriterion:
     def __call__(self, scales):
         """Compute the criterion at ascending scales (n,)."""
         order = np.arange(len(scales))
-        if self.leave_one_out.fewest > 1:
+        if self.leave_one_out.min_rows > 1:
             # Windows of a small scale may be doubled, and then need the sums at twice this
             # scale. LeaveOneOut keeps the sums of the scales that it has evaluated last, so
             # larger scales are evaluated first.
@@ -409,44 +410,55 @@ class _ScaleCriterion:
     def minimizer_options(self):
         """Choose options of :func:`minimize_scale`: the step of the grid, and an approximation.
 
-        Unless the criterion is fast anyway, a subset of the sample approximates its values on
-        the grid.
+        There is no approximation if rows are left out in blocks, whose neighbours a subset
+        would lack.
+        """
+        options = {"step": self._step()}
+        return options if self._rows.gap else options | self._approximation()
+
+    def _step(self):
+        """Return the step of the grid, which is smaller for curves with many local minima."""
+        n_features, n_rows = len(self._rows.columns.numeric), len(self.sample)
+        is_compact, is_local = isinstance(self._kernel, CompactKernel), self._rows.degree > 0
+        if not (self._in_linear_time and n_features == 1):
+            return STEP if is_compact or n_features == 1 else WIDE_STEP
+        # Curves of few rows are bumpy. Those of polynomials, which extrapolate in sparse tails,
+        # stay so for more rows, and those of compact kernels, which have kinks, for many more.
+        if is_compact and is_local and n_rows <= MAX_SEARCH_ROWS:
+            return STEP / 3
+        max_bumpy_rows = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
+        return STEP if n_rows <= max_bumpy_rows else WIDE_STEP
+
+    def _approximation(self):
+        """Return the options by which a subset of the sample approximates values on the grid.
+
+        They are empty if the subset would be the sample.
         """
         sample, n_features = self.sample, len(self._rows.columns.numeric)
-        is_compact, is_local = isinstance(self._kernel, CompactKernel), self._rows.degree > 0
         if self._in_linear_time and n_features == 1:
-            # Curves of few rows are bumpy. Those of polynomials, which extrapolate in sparse
-            # tails, are more so, and those of compact kernels have kinks.
-            if is_compact and is_local and len(sample) <= MAX_SEARCH_ROWS:
-                return {"step": STEP / 3}
-            # Curves of more rows than this are smooth.
-            max_bumpy = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
-            options = {"step": STEP if len(sample) <= max_bumpy else WIDE_STEP}
-            n_keys = n_predicted = min(len(sample), _GRID_ROWS)
+            n_predicted = n_subset = min(len(sample), _GRID_ROWS)
         else:
-            options = {"step": STEP if is_compact or n_features == 1 else WIDE_STEP}
-            # The subset has `n_keys` rows, of which `n_predicted` are predicted. Fewer suffice
-            # if the minimum need not be precise.
-            is_coarse = self._rows.precision > PRECISION
-            n_keys = min(len(sample), MAX_SEARCH_ROWS)
-            n_predicted = min(n_keys, _COARSE_ROWS) if is_coarse else n_keys
-        if len(sample) == n_predicted or self._rows.gap:
-            return options
-        subset = sample.subset(n_keys)
+            n_predicted = n_subset = min(len(sample), MAX_SEARCH_ROWS)
+            # Only some rows of the subset are predicted if the minimum need not be precise.
+            if self._rows.precision > PRECISION:
+                n_predicted = min(n_subset, _COARSE_ROWS)
+        if len(sample) == n_predicted:
+            return {}
+        subset = sample.subset(n_subset)
         predicted = subset.representative_positions(n_predicted)
         leave_one_out = self._make_leave_one_out(subset, predicted)
         # The subset has fewer rows, and needs larger bandwidths: the scales of the sample are
         # divided by this factor, which is below 1.
-        n_ratio, decreasing = len(sample) / n_keys, self._kernel.decreasing
+        n_ratio, decreasing = len(sample) / n_subset, self._kernel.decreasing
         factor = optimal_rate_factor(n_ratio, n_features, decreasing=decreasing)
 
         def approximate(scales):
             scores = leave_one_out.scores(scales / factor)
             # The trace is a sum over the predicted rows, and is extrapolated to the subset.
-            scores = scores._replace(trace=scores.trace * n_keys / n_predicted)
-            return self._values(scores, n_keys)
+            scores = scores._replace(trace=scores.trace * n_subset / n_predicted)
+            return self._values(scores, n_subset)
 
-        return options | {"approximate": approximate, "error": _SAMPLE_ERROR}
+        return {"approximate": approximate, "error": _SAMPLE_ERROR}
 
     def _make_leave_one_out(self, sample, predicted):
         """Return the LeaveOneOut of a sample, or of its subset.

@@ -4,6 +4,9 @@ A search evaluates a sample if there are many rows. The best bandwidth of n rows
 columns is in proportion to n^(-1 / (d + 4)), and the best lambda of a category to the square of
 this rate (Li and Racine 2003). So the bandwidths of a sample are multiplied by a factor that
 turns them into those of all rows.
+
+A *point mass* is a number that many rows share, at which a density would be infinite. A column
+is *integrated* if the density integrates to 1 over it.
 """
 
 from copy import copy
@@ -22,6 +25,10 @@ from ..attention._doubled_windows import DISTINCT
 MANY_ROWS = 10_000_000
 # Copies of rows are searched for only if there are at least this many different rows.
 _MIN_ROWS_WITH_COPIES = 10
+# A number is a point mass if at least _MIN_COPIES rows share it, and _TIMES_NEIGHBORS times as
+# many as share the next smaller or the next larger number. A search leaves these rows out if at
+# least _MIN_REMAINING other rows remain.
+_MIN_COPIES, _TIMES_NEIGHBORS, _MIN_REMAINING = 10, 5, 10
 
 
 def optimal_rate_factor(n_ratio, n_features, *, decreasing=True):
@@ -286,3 +293,41 @@ def draw_rows(n_samples, n_rows, random_state):
     """
     rows = sample_without_replacement(n_samples, n_rows, random_state=random_state)
     return np.sort(rows)
+
+
+def point_masses(X, columns, is_integrated=None):
+    """Find numbers that many rows share, in integrated columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_columns)
+    columns : Columns
+    is_integrated : ndarray of bool of shape (n_columns,), default=None
+        True for integrated columns; None if all of them are.
+
+    Returns
+    -------
+    is_regular : ndarray of bool of shape (n_samples,)
+        True for rows without such a number; True for all rows if fewer than `_MIN_REMAINING`
+        rows are without.
+    masses : list of (int, float, float)
+        For each such number: its column, the number itself, and the fraction of the rows that
+        share it.
+    """
+    # In leave-one-out the copies of a number predict each other, so that a point mass makes the
+    # best bandwidth 0. Rounded values and counts, which have about as many copies as the next
+    # smaller and larger numbers, are no point masses.
+    is_shared, masses = np.zeros(len(X), dtype=bool), []
+    for j in columns.numeric:
+        if is_integrated is not None and not is_integrated[j]:
+            continue
+        values, position, counts = np.unique(X[:, j], return_inverse=True, return_counts=True)
+        padded = np.pad(counts, 1, constant_values=1)
+        # The larger of the counts of the next smaller and the next larger number.
+        neighbors = np.maximum(padded[:-2], padded[2:])
+        is_mass = counts >= np.maximum(_TIMES_NEIGHBORS * neighbors, _MIN_COPIES)
+        is_mass &= len(values) > 1  # a constant column has no point mass
+        is_shared |= is_mass[position]
+        masses += [(j, values[k], counts[k] / len(X)) for k in np.flatnonzero(is_mass)]
+    has_enough = (~is_shared).sum() >= _MIN_REMAINING
+    return ~is_shared if has_enough else np.ones_like(is_shared), masses

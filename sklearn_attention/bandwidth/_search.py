@@ -44,11 +44,13 @@ MAX_SEARCH_ROWS = 2000
 MAX_KEYS = 20_000
 # Maximum number of pairs of rows in one evaluation; with many keys, fewer rows are predicted.
 MAX_PAIRS = 3 * 10**7
-# The smallest scale is a fraction of a quantile of the distances to the nearest other row: at
-# 0.2 of the lower quartile, each row is predicted by its nearest neighbour. If a window needs
-# the weight of several rows, distances are those to the last of them; nearly all windows are
-# doubled at 0.65 of the 0.05 quantile. Each pair is the fraction and the quantile.
-_MIN_SCALE, _MIN_SCALE_OF_SEVERAL_ROWS = (0.2, 0.25), (0.65, 0.05)
+# The smallest scale is a fraction of a quantile of the distances to the nearest other row; each
+# pair is the fraction and the quantile. At 0.2 of the lower quartile, each row is predicted by
+# its nearest neighbour.
+_MIN_SCALE = 0.2, 0.25
+# If a window needs the weight of several rows, distances are those to the last of them. At 0.65
+# of the 0.05 quantile, nearly all windows are doubled.
+_MIN_SCALE_OF_SEVERAL_ROWS = 0.65, 0.05
 # The largest scale is this multiple of the extent of the rows. There all have about the same
 # weight.
 _MAX_SCALE = 3.0
@@ -173,7 +175,8 @@ class Rows:
         weights = np.where((is_far & has_outliers).any(axis=1), 0.0, weights)
         if np.count_nonzero(weights) < _MIN_ROWS_WITHOUT_OUTLIERS:
             return self
-        # `has_outliers` (n_columns,) keeps bandwidths from growing until they reach outliers.
+        # Predictions are from all rows. So a search limits the bandwidths of the columns in
+        # `has_outliers` (n_columns,): at a huge bandwidth, rows with outliers would get weight.
         return replace(self, sample_weight=weights, has_outliers=has_outliers)
 
     def with_options(self, **changes):
@@ -340,7 +343,8 @@ class Trials:
         if kind not in (None, _SearchStopped):
             return False
         if self.best is None:
-            # `needs` says what a bandwidth would need. Densities have no values.
+            # `needs` says what a bandwidth would need. The rows of a density have no targets,
+            # and their search has no such options.
             rows, needs = self._rows, "the criterion is finite: pass numbers"
             if rows.values is not None:
                 needs = (
@@ -358,7 +362,7 @@ def search_range(Z, ratio, *, min_rows=1, of_density=False, is_integrated=True):
     """Return the smallest and the largest scale that a search tries, as floats.
 
     The smallest scale is a fraction of the distances between neighbouring rows. The largest one
-    is a multiple of the extent of the rows.
+    is a multiple of the extent of the rows, the diagonal of the box around them.
 
     Parameters
     ----------
@@ -368,7 +372,8 @@ def search_range(Z, ratio, *, min_rows=1, of_density=False, is_integrated=True):
         The canonical ratio: the scale at which the kernel smooths as a Gaussian one does at
         scale 1.
     min_rows : int, default=1
-        Number of rows whose weight each window needs; 1 is assumed if rows repeat others.
+        Smallest number of rows that a window has to contain for a prediction; 1 is assumed if
+        rows repeat others.
     of_density : bool, default=False
         Whether the bandwidth is that of a density, not of a regression.
     is_integrated : bool, default=True
@@ -378,26 +383,29 @@ def search_range(Z, ratio, *, min_rows=1, of_density=False, is_integrated=True):
     extent = np.linalg.norm(np.ptp(Z, axis=0))
     if extent == 0:  # all rows are equal, and any scale will do
         return 0.5 * ratio, 2.0 * ratio
-    # Distances are those between different rows, so that repeated rows do not make them 0.
+    # 1. Compute the distances to the nearest other row, or to a further one if a window needs
+    # several rows. They are those between design points, so that repeated rows do not make
+    # them 0. Each design point is its own nearest neighbour, which does not count.
     design_points = np.unique(Z, axis=0) if Z.shape[1] > 1 else np.unique(Z)[:, None]
     min_rows = min(min_rows, len(design_points) - 1) if len(design_points) == len(Z) else 1
-    # The smallest scale is this fraction of this quantile of the distances.
-    fraction, quantile = _MIN_SCALE if min_rows == 1 else _MIN_SCALE_OF_SEVERAL_ROWS
-    # Each design point is its own nearest neighbour, which does not count.
     distances, _ = KDTree(design_points).query(design_points, k=[min_rows + 1])
-    floor = 0.0
+    # 2. The smallest scale is a fraction of a quantile of these distances.
+    fraction, quantile = _MIN_SCALE if min_rows == 1 else _MIN_SCALE_OF_SEVERAL_ROWS
+    min_density_scale = 0.0
     if of_density:
         # If most rows repeat others, the design points are a grid, and a bandwidth below its
         # step would describe the grid, not the distribution.
         if len(design_points) <= len(Z) / 2 and is_integrated:
             fraction = 1.0
-        # Outliers do not count in the distance between two quantiles, which limits the range.
+        # For a density, the range is also limited by the distance between the quantiles 0.1 and
+        # 0.9, on which outliers have no effect.
         width = np.subtract(*np.quantile(Z, [0.9, 0.1])) or extent
-        floor, extent = _MIN_DENSITY_SCALE * width, min(extent, _MAX_DENSITY_EXTENT * width)
+        min_density_scale = _MIN_DENSITY_SCALE * width
+        extent = min(extent, _MAX_DENSITY_EXTENT * width)
     low = max(
         fraction * ratio * np.quantile(distances, quantile),
-        floor,
-        ratio * extent / LARGEST,  # a square of low / extent would vanish below this
+        min_density_scale,
+        ratio * extent / LARGEST,  # at a smaller scale, squared distances would overflow
     )
     return low, _MAX_SCALE * ratio * extent
 

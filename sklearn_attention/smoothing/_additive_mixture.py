@@ -258,8 +258,8 @@ class AdditiveMixture(FittedSmoother):
     def predict_training_rows(self, window_source):
         """Return the `Predictions` of the training rows, with and without themselves.
 
-        Adaptive windows of J reach to the neighbours in `window_source`, a mixture of the same
-        rows whose keys may have another column more.
+        The windows of an adaptive bandwidth of J reach to the neighbours among the keys of
+        `window_source`, as for a `FittedSmoother`.
         """
         # These are the predictions A y of the first stage, J y, and S (I - A) y.
         first_stage = Predictions(

@@ -34,15 +34,17 @@ from .._validation import (
 )
 from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth import rule_bandwidth
-from ..bandwidth._density_search import ConditionalSearch, point_masses
+from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._rules import SMOOTHER_RULES
+from ..bandwidth._samples import point_masses
 from ..bandwidth._search import Rows
 from ..kernels import Kernel, SmoothingKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
 from ._fitted_smoother import FittedSmoother, refuse_negative, single_member
-from ._mixtures import KernelMixture, Scale, draw_positions
+from ._mixtures import KernelMixture, draw_positions
+from ._scale import Scale
 
 # Attributes that belong to the fit of one degree.
 _OF_DEGREE = (
@@ -72,10 +74,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
               w_i(x) = \frac{K((x - x_i) / h)}{\sum_j K((x - x_j) / h)}
 
     It makes no assumption on the shape of the noise. The weights are those of Nadaraya-Watson
-    regression, and the target's kernel spreads the residuals
-    :math:`e_i = y_i - \hat m_{-i}(x_i)` of the local line :math:`\hat m` through all other
-    rows [3]_ [4]_. So the spread is that of the noise, without the slope of the line within a
-    window. With `degree` 0 the values are the targets, and there is no line.
+    regression. The kernel :math:`K_g` of the target is around the residuals :math:`e_i = y_i -
+    \hat m_{-i}(x_i)` of a local line :math:`\hat m` through all other rows [3]_ [4]_. So the
+    width of the density is that of the noise, without the slope of the line within a window.
+    With `degree` 0 the kernels are around the targets themselves, and there is no line.
 
     Parameters
     ----------
@@ -92,23 +94,23 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
           given the features, jointly with the target's if that is "likelihood" too. It
           smooths away features that do not matter. See
           :class:`sklearn_attention.bandwidth.ConditionalLikelihood`;
-        - "scott" and "silverman" use only the number of rows and the spreads of all.
+        - "scott" and "silverman" use only the number of rows and the standard deviations.
 
-        With more than 2000 rows the search uses a sample and rescales at the rate
-        :math:`n^{-1/(d+5)}`.
+        If there are more than 2000 rows, the search uses a sample, whose bandwidths are
+        rescaled at the rate :math:`n^{-1/(d+5)}`.
     target_kernel : str or SmoothingKernel, default="gaussian"
         Spreads the targets, :math:`K_g`; a positive one.
     target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
         Bandwidth :math:`g` of the target's kernel, in the target's units; or a rule, as for
         `bandwidth`.
     degree : {"auto", 0, 1}, default="auto"
-        1 for a density around a local line, unless all columns are categories; 0 for a density
-        around the targets: better near a jump, but wider where the mean has a slope. "auto" is
-        the one whose leave-one-out likelihood is larger; 1 if no bandwidth is searched, 0 if
-        the target has point masses, as of :class:`ProductKernelDensity`.
+        1 is a density around a local line, unless all columns are categories. 0 is a density
+        around the targets, which is better near a jump, but wider where the mean has a slope.
+        "auto" takes the one with the larger leave-one-out likelihood. It is 1 if no bandwidth
+        is searched, and 0 if the target has point masses (see :class:`ProductKernelDensity`).
     bounds : None or pair, default=None
-        Lowest and highest target, None or infinite where there is none, such as ``(0, None)``.
-        Outside the density is 0, inside kernels are reflected at the bounds.
+        Lowest and highest target, such as ``(0, None)``; None or infinite if there is none.
+        Outside the bounds the density is 0. Inside, kernels are reflected at the bounds.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan"}, default="nearest"
@@ -134,15 +136,15 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     degree_ : int
         The degree.
     line_bandwidth_, line_kernel_ : ndarray of shape (n_features,), Kernel
-        The bandwidths and lambdas of the local line, and its kernel; of degree 1.
+        The bandwidths and lambdas of the local line, and its kernel; only with degree 1.
     residuals_ : ndarray of shape (n_samples,)
-        Targets less the line through all other rows; of degree 1.
+        Targets less the line through all other rows; only with degree 1.
     kernel_ : Kernel
         The kernel, resolved; with categories the product of all columns' kernels.
     target_kernel_ : SmoothingKernel
         The target's kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
-        The training rows; of categories the positions of their levels.
+        The training rows; a level of a category is its position among all levels.
     values_ : ndarray of shape (n_samples,)
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
@@ -165,17 +167,17 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     .. math:: \int y\, \hat f(y \mid x)\,dy = \hat m(x) + \sum_i w_i(x)\, e_i,
 
-    the local line, corrected by the average of residuals around the query; of degree 0,
-    exactly Nadaraya-Watson regression. :meth:`predict` returns it, without background and
-    reflections, within the bounds.
+    the local line, corrected by the average of the residuals around the query. With degree 0 it
+    is exactly Nadaraya-Watson regression. :meth:`predict` returns this mean, clipped to the
+    bounds; the background and reflections do not count in it.
 
-    With "likelihood" the density is that which the criterion judges,
+    With "likelihood" the density is the one that the criterion evaluates,
 
     .. math:: \frac{n}{n + 1} \hat f(y \mid x) + \frac{1}{n + 1} g(y - \hat m(x)),
 
-    with Student's t of 2 degrees of freedom as background :math:`g`, about the median of the
-    residuals and as wide as their bulk, as of :class:`ProductKernelDensity`: targets unlike
-    all others have a small density rather than nearly 0. The criterion does without bounds.
+    with a background :math:`g` as for :class:`ProductKernelDensity`: Student's t with 2 degrees
+    of freedom, around the median of the residuals and as wide as their bulk. So targets unlike
+    all others have a small density rather than nearly 0. The criterion ignores the bounds.
 
     The line is that of :class:`LocalPolynomialRegressor` of degree 1, with "likelihood" by its
     default bandwidths, else with `bandwidth`: its windows are widened where rows are sparse,
@@ -255,8 +257,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; 0 is a row's absence. Of degree 0, at given bandwidths, 2 is
-            the row twice; a residual of a line leaves out a row with all its weight.
+            Non-negative weights; 0 is a row's absence. With degree 0, at given bandwidths,
+            weight 2 is the row twice. With degree 1 it is not, since the residual of a row
+            leaves out the row with all its weight.
 
         Returns
         -------
@@ -366,7 +369,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         thresholds, centers = check_thresholds("y", y, len(X)), self._centers(X)
         probability, n_thresholds = np.empty(thresholds.shape), thresholds.shape[1]
-        for mixture, rows, weights in self._weighted_mixtures(X, n_thresholds):
+        for mixture, rows, weights in self._weighted_mixtures(X, n_values=n_thresholds):
             # Every threshold becomes a row, with the weights and the center of its query.
             row_weights = weights.repeat(n_thresholds, axis=0)
             row_centers = centers[rows].repeat(n_thresholds)
@@ -392,7 +395,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         probabilities = check_probabilities("quantiles", quantiles)
         y, centers = np.empty((len(X), len(probabilities))), self._centers(X)
-        for mixture, rows, weights in self._weighted_mixtures(X, len(probabilities)):
+        for mixture, rows, weights in self._weighted_mixtures(X, n_values=len(probabilities)):
             y[rows] = mixture.quantiles(weights, probabilities, centers[rows])
         return y
 
@@ -529,7 +532,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         if bandwidth is None or target_bandwidth is None:
             rows = replace(rows, values=self._mixture_values[:, None])
             search = ConditionalSearch(
-                self.target_kernel_, bandwidth, target_bandwidth, has_masses=not degree
+                self.target_kernel_, bandwidth, target_bandwidth, find_masses=not degree
             )
             choice = search.choose(rows, kernel, observe)
             self.likelihood_score_, self.background_ = choice.value, choice.background[:, -1]
@@ -615,12 +618,13 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _mixtures(self, X):
         """Yield each mixture that queries need, and the positions of these queries.
 
-        All queries without a new level share one mixture. The effect of a level that did not
-        occur in training on the target is unknown; the standard deviation of such effects
-        widens the kernel of the target.
+        All queries without a new level share one mixture. If a query has a level that did not
+        occur in training, the effect of this level on the target is unknown. The kernel of the
+        target is then wider, by the standard deviation of such effects.
         """
         effects = self._cached("level effects", lambda: _DensityLevelEffects(self))
-        # The standard deviation of the effect, 0 for queries whose levels all occurred.
+        # The standard deviations (n_queries,) of the effects, as if they were normal; 0 for
+        # queries whose levels all occurred. The only output is the target.
         effect_stds, mixture = effects.distribution(X).normal_std[:, 0], self._mixture
         # The target's kernel has a standard deviation of `spread` bandwidths.
         bandwidths = np.hypot(self.target_bandwidth_, effect_stds / self.target_kernel_.spread)

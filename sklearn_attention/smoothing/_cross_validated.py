@@ -306,25 +306,27 @@ def _criteria_at(bandwidths, criterion, smoother, targets, units):
     Parameters
     ----------
     bandwidths : list of float or ndarray of shape (n_features,)
-        The bandwidths.
+        The bandwidths to try.
     criterion : str
-        The parameter of the estimator.
+        Name of the criterion, the parameter of the estimator.
     smoother : FittedSmoother
-        The rows, a kernel and a degree.
+        The rows, with a kernel and a degree.
     targets : ndarray of shape (n_rows, n_outputs)
-        Values of the rows, in the units.
+        Targets of the rows, standardized by `units`.
     units : Units
-        The standard deviations of the targets, and their size in these units, relative to
-        which errors are rounding.
+        Units of the targets. Errors far below their `size`, that of the standardized targets,
+        are rounding errors.
     """
     table = np.stack([np.full(smoother.keys.shape[1], h) for h in bandwidths])
     factors = table[:, :1] / table[0, :1]
-    # If all bandwidths are multiples of the first one, they share the distances of the rows.
+    # A group is a bandwidth, and the factors on it at which the criterion is evaluated. If all
+    # bandwidths are multiples of the first one, they form one group, which computes distances
+    # of the rows once.
     are_multiples = np.allclose(table, factors * table[0], rtol=1e-12, atol=0.0)
     groups = [(table[0], factors[:, 0])] if are_multiples else [(h, [1.0]) for h in table]
     criteria = []
-    for bandwidth, multiples in groups:
+    for bandwidth, factors_of_group in groups:
         leave_one_out = smoother.replace(bandwidth=bandwidth).leave_one_out(targets)
-        scores = leave_one_out.scores(multiples)
+        scores = leave_one_out.scores(factors_of_group)
         criteria.extend(evaluate_criterion(criterion, scores, smoother.n_rows, units.size))
     return np.array(criteria)

@@ -31,12 +31,13 @@ from .._validation import (
     zero_tiny_weights,
 )
 from ..bandwidth._background import center_and_scale
-from ..bandwidth._density_search import point_masses
 from ..bandwidth._rules import DENSITY_RULES
+from ..bandwidth._samples import point_masses
 from ..bandwidth._search import MAX_KEYS, MAX_SEARCH_ROWS, Rows, bandwidth_rule
 from ..kernels import SmoothingKernel
 from ..kernels._base import as_kernel
-from ._mixtures import KernelMixture, Scale
+from ._mixtures import KernelMixture
+from ._scale import Scale
 
 # Sensitivities that "auto" tries beside 0. The best one is taken if it raises the leave-one-out
 # log-likelihood, summed over all rows, by more than the second number, in nats. Without a
@@ -63,7 +64,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     Parameters
     ----------
     kernel : str or SmoothingKernel, default="gaussian"
-        Compares each numeric column; a positive one.
+        Compares each numeric column. It must be positive.
     bandwidth : str, float or array-like, default="likelihood"
         One number for all numeric columns, or one for each column in its own units, where
         a categorical column has its lambda (see Notes). Or a rule:
@@ -71,28 +72,29 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         - "likelihood" chooses all of them by leave-one-out likelihood, see
           :class:`sklearn_attention.bandwidth.DensityLikelihood`, and adds a wide background
           to the estimate, which stands for rows unlike all others (see Notes);
-        - "scott" and "silverman" use only the number of rows and the spreads, see
+        - "scott" and "silverman" use only the number of rows and the standard deviations, see
           :func:`sklearn_attention.bandwidth.rule_bandwidth`.
 
-        With more than 2000 rows the search uses a sample and rescales at the rate
-        :math:`n^{-1/(d+4)}`; with one feature, and most kernels, not below 100 000 rows.
+        If there are more than 2000 rows, the search uses a sample, whose bandwidths are
+        rescaled at the rate :math:`n^{-1/(d+4)}`. With one feature, and most kernels, it does
+        so only from 100 000 rows on.
     sensitivity : "auto" or float, default="auto"
-        Exponent :math:`\alpha` of the local factors, from 0, a fixed bandwidth, to 1.
-        Abramson's choice is 0.5. With ``bandwidth="likelihood"``, "auto" is that of 0, 0.25
-        and 0.5 with the largest leave-one-out likelihood, of up to 2000 rows, 0 unless it
-        gains 2 nats; with other bandwidths, of more than 20 000 rows, and of partitions of
-        Dask it is 0.
+        Exponent :math:`\alpha` of the local factors, from 0, which is a fixed bandwidth, to 1.
+        Abramson's choice is 0.5. With ``bandwidth="likelihood"``, "auto" takes the one of 0,
+        0.25 and 0.5 with the largest leave-one-out likelihood of up to 2000 rows; it takes 0
+        unless another gains 2 nats. With other bandwidths, more than 20 000 rows, or partitions
+        of Dask, "auto" is 0.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings
         are categories in any case.
     bounds : None, pair or list of (pair or None), default=None
-        Lowest and highest value of numbers, None or infinite where there is none, such as
-        ``(0, None)`` for non-negative ones: of all numeric columns, or for each column.
-        Outside the density is 0; inside, kernels are reflected at the bounds, so that it
-        integrates to 1 and is not biased towards 0 at them. With ``bandwidth="likelihood"``
-        columns with one bound are compared by logarithms of their distance from it where that
-        describes them better (see Notes).
+        Lowest and highest value, such as ``(0, None)`` for numbers that are not negative; None
+        or infinite if there is none. One pair is for all numeric columns, a list has a pair for
+        each column. Outside the bounds the density is 0. Inside, kernels are reflected at the
+        bounds, so that the density integrates to 1 and is not biased towards 0 there. With
+        ``bandwidth="likelihood"``, a column with one bound is compared by logarithms of its
+        distance from the bound if that describes it better (see Notes).
     random_state : int, RandomState instance or None, default=0
         Draws the sample that a search uses in large data.
 
@@ -103,11 +105,12 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         categorical one. If `log_offsets_` has a number for a column, the bandwidth is a width
         of logarithms: 0.2 is about 20 % of the distance from the bound.
     local_factors_ : ndarray of shape (n_samples,)
-        Factor on the bandwidth at each training row, a power of :math:`2^{1/8}`, of 2 from
-        4 and 1/4 on; 1 if the sensitivity is 0.
+        Factor on the bandwidth at each training row: a power of :math:`2^{1/8}`, or of 2 if it
+        is above 4 or below 1/4. All are 1 if the sensitivity is 0.
     likelihood_score_ : float
         Mean leave-one-out log-density at that bandwidth, without local factors; only with
-        "likelihood". In large data that of the sample, before the bandwidth is rescaled.
+        "likelihood". If a sample was drawn, it is that of the sample, before the bandwidth is
+        rescaled.
     background_ : ndarray of shape (2, n_features)
         Center and scale of the background in each column, in its own units; only with
         "likelihood".
@@ -120,7 +123,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     kernel_ : SmoothingKernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
-        The training rows; of categories the positions of their levels.
+        The training rows; a level of a category is its position among all levels.
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights, 0 where they are below 1e-154 of the largest.
     columns_ : Columns
@@ -138,10 +141,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     Notes
     -----
     Unordered categories have the Aitchison-Aitken kernel over the levels that occur in
-    training, ordered ones the Li-Racine kernel divided by its sum over all levels of the
-    dtype, so the estimate sums to 1 over
-    all levels and numbers. A query with an unordered level that did not occur in training has
-    density 0, since no probability was left for it.
+    training. Ordered categories have the Li-Racine kernel divided by its sum over all levels of
+    the dtype. So the estimate sums to 1 over all levels and numbers. A query with an unordered
+    level that did not occur in training has density 0, since no probability was left for it.
 
     With "likelihood" the estimate is
 
@@ -151,31 +153,32 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     :class:`sklearn_attention.bandwidth.DensityLikelihood`, as wide as the bulk of the rows and
     with heavy tails, has the mass of one further row. So one outlier does not decide the
     bandwidth, and rows far from all others have a small density rather than nearly 0.
-    Of weighted rows :math:`n` is :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
+    If rows are weighted, :math:`n = (\sum_i w_i)^2 / \sum_i w_i^2`.
 
     Within bounds :math:`a \le x \le b` the estimate is :math:`\hat f(x) + \hat f(2a - x) +
-    \hat f(2b - x)`, and so on for images of images, whose slope at the bounds is 0; the
-    criteria choose the bandwidth for this estimate. A column with one bound may have a peak
-    next to it and a long tail, for which no bandwidth is good. With "likelihood" it is
-    compared as :math:`\log(x - a + o)`, reflected at :math:`\log o`, if its rows have a larger
-    leave-one-out likelihood by themselves then, with half the median of :math:`x - a` as
-    :math:`o`; with an upper bound alike. The density is that of :math:`x` in any case.
+    \hat f(2b - x)`, and so on for images of images. Its slope at the bounds is 0. The criteria
+    choose the bandwidth for this estimate. A column with one bound may have a peak next to the
+    bound and a long tail, for which no single bandwidth is good. With "likelihood", a column
+    with a lower bound is compared as :math:`\log(x - a + o)`, reflected at :math:`\log o`, if
+    its leave-one-out likelihood, without the other columns, is then larger. The offset
+    :math:`o` is half the median of :math:`x - a`. Columns with an upper bound are treated
+    alike. The density is that of :math:`x` in any case.
 
     The local factors [1]_ [2]_ are
 
     .. math:: s_i = \Big(\frac{\tilde f(x_i)}{g}\Big)^{-\alpha}, \qquad
               \log g = \frac{1}{\sum_i w_i} \sum_i w_i \log \tilde f(x_i),
 
-    with the sensitivity :math:`\alpha` and the estimate :math:`\tilde f` of a fixed
-    bandwidth, from up to 10 000 rows, rounded to the next power of :math:`2^{1/8}`, of 2 from
-    4 and 1/4 on. Every row's kernel still has mass 1. Lambdas are not multiplied. Peaks of
-    different width and heavy tails have half the error of a fixed bandwidth, normal rows about
-    the same.
+    with the sensitivity :math:`\alpha`, and the estimate :math:`\tilde f` with a fixed
+    bandwidth, from up to 10 000 rows. They are rounded to powers of :math:`2^{1/8}`, or to
+    powers of 2 if they are above 4 or below 1/4. Every row's kernel still has mass 1. Lambdas
+    are not multiplied. For peaks of different width and for heavy tails, the error is half that
+    of a fixed bandwidth; for normal rows it is about the same.
 
-    A number that ten rows share, and five times as many as share the next smaller and larger
-    ones, is a point mass: 0 of rainfall or spending. Leave-one-out would describe each copy by
-    the others, with a bandwidth near 0. Both searches leave such rows out, with a warning, if
-    ten others are left.
+    A number is a point mass if at least ten rows share it, and five times as many as share the
+    next smaller and the next larger number, such as 0 in rainfall or spending. Leave-one-out
+    would describe each copy by the others, with a bandwidth near 0. A search leaves such rows
+    out, with a warning, if ten other rows remain.
 
     References
     ----------
@@ -294,7 +297,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
                   \prod_k \int_{-\infty}^{x_k} \frac{1}{h_k s_i}
                   K\Big(\frac{t - x_{ik}}{h_k s_i}\Big)\,dt
 
-        At most in numbers and ordered categories; unordered ones have the level of the query.
+        The row is at most the query in numbers and ordered categories, and has the same levels
+        in unordered categories.
 
         Parameters
         ----------
@@ -455,7 +459,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             # are in the units of the rows.
             background = center_and_scale(self.keys_, self.columns_, self.key_weights_)
             self.background_ = np.array(background)
-            self.likelihood_score_ = self._searched_mixture().score()
+            self.likelihood_score_ = self._mixture_of_searched_rows().score()
         # 3. The local factors follow from a density without any, the pilot.
         if is_one_of(sensitivity, "auto"):
             is_searched = rule.searches and not is_partitioned(self.keys_)
@@ -525,7 +529,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         """The `Scale` on which kernels compare rows: some columns become logarithms."""
         return Scale(self.bounds_, getattr(self, "log_offsets_", None))
 
-    def _searched_mixture(self):
+    def _mixture_of_searched_rows(self):
         """Return the mixture of the rows that a search uses.
 
         They are a sample, without the values that many rows share, which have no density.
@@ -535,17 +539,20 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return sample.take(is_regular)
 
     def _best_sensitivity(self):
-        """Return the sensitivity, 0 or one of `_SENSITIVITIES`, of the largest likelihood."""
-        sample, best = self._searched_mixture(), 0.0
-        # Scores are means over n rows, and the background has the weight of about 1 / n. So a
-        # sensitivity has to raise the sum over the rows by `_MIN_GAIN`.
-        max_score = sample.score() + _MIN_GAIN * sample.background_weight
-        log_density = sample.log_density_on_scale(sample.keys)
+        """Return the sensitivity with the largest likelihood: 0, or one of `_SENSITIVITIES`.
+
+        A sensitivity above 0 has to raise the log-likelihood of all rows by `_MIN_GAIN`.
+        """
+        mixture, best = self._mixture_of_searched_rows(), 0.0
+        # A score is the mean log-density of n rows, so it has to rise by `_MIN_GAIN` / n. The
+        # weight of the background is about 1 / n.
+        score_to_beat = mixture.score() + _MIN_GAIN * mixture.background_weight
+        log_density = mixture.log_density_on_scale(mixture.keys)
         for sensitivity in _SENSITIVITIES:
-            factors = sample.compute_local_factors(sensitivity, log_density)
-            score = replace(sample, local_factors=factors).score()
-            if score > max_score:
-                best, max_score = sensitivity, score
+            factors = mixture.compute_local_factors(sensitivity, log_density)
+            score = replace(mixture, local_factors=factors).score()
+            if score > score_to_beat:
+                best, score_to_beat = sensitivity, score
         return best
 
     @property
@@ -617,7 +624,7 @@ def check_bounds(bounds, columns, keys, names):
         column, (low, high) = keys[:, j], array[j]
         smallest, largest, _ = min_max_sum(column)
         if smallest < low or largest > high:
-            # `min_max_sum` also counts rows in partitions.
+            # The sum of a mask is the number of rows. The rows may be in partitions.
             *_, n_outside = min_max_sum((column < low) | (column > high))
             raise ValueError(
                 f"bounds={bounds!r} leave out {n_outside} of the values of column "

@@ -45,7 +45,7 @@ _MIN_RELATIVE_SCALE = 1e-3
 # this many pairs of a sampled row and any row.
 _MAX_PAIRS = 2 * 10**7
 # Smallest 1 - leverage at which a row can be predicted without itself.
-_MIN_INVERSE_LEVERAGE = 1e-7
+_MIN_ONE_MINUS_LEVERAGE = 1e-7
 # Distances from the nearest row are usual up to this many times their median, in one feature:
 # 19 in 20 rows have no larger distance if rows are spread evenly.
 _USUAL_MEDIANS = 4.0
@@ -130,16 +130,19 @@ class Errors:
 
     @cached_property
     def noise(self):
-        """Noise of the rows, in units of a row of mean weight; autocorrelated with a gap."""
+        """The `Noise` of the rows, whose unit is the noise of a row of mean weight.
+
+        If the setting `gap` is not 0, it is an autoregression of at most `gap` lags.
+        """
         weights = self.given_row_weights
-        present = weights > 0
-        mean_weight = weights[present].mean()
-        variances = np.where(present, mean_weight / np.where(present, weights, 1), 1)
+        has_weight = weights > 0
+        mean_weight = weights[has_weight].mean()
+        variances = np.where(has_weight, mean_weight / np.where(has_weight, weights, 1), 1)
         if not self.settings.gap:
             return Noise(variances)
         # An autoregression is fitted to the residuals of each output, in units of their local
-        # scale, so that their variance is constant.
-        residuals = np.where(present, self.loo_residuals.T / np.sqrt(variances), 0).T
+        # scale, so that their variance is constant. Rows of weight 0 have the residual 0.
+        residuals = np.where(has_weight, self.loo_residuals.T / np.sqrt(variances), 0).T
         mean_squares = self.scale_windows.average(self.smoother.keys, residuals**2)
         scales = scales_above_rounding(np.sqrt(mean_squares), residuals)
         standardized = residuals / scales
@@ -152,10 +155,11 @@ class Errors:
 
         They are 0 for rows of weight 0.
         """
-        present, standardized = self.smoother.row_weights > 0, np.zeros_like(self.loo_residuals)
+        has_weight = self.smoother.row_weights > 0
+        standardized = np.zeros_like(self.loo_residuals)
         variances, distances = self._loo_variances
         expected = np.sqrt(variances * (1 + self.model_error.squares(distances)))
-        standardized[present] = self.loo_residuals[present] / expected
+        standardized[has_weight] = self.loo_residuals[has_weight] / expected
         return standardized
 
     def expected_size(self, X, hat_weights):
@@ -219,30 +223,13 @@ class Errors:
         computed for a sample, and the other rows get the median of the sample.
         """
         smoother, noise = self.smoother, self.noise
-        keys, rows = smoother.keys, np.flatnonzero(smoother.row_weights)
+        rows = np.flatnonzero(smoother.row_weights)
         sample = evenly_spread(np.arange(len(rows)), max(100, _MAX_PAIRS // len(rows)))
-        # With an adaptive bandwidth, the next neighbour replaces the row that is left out.
-        more, results_of_blocks = 0 if smoother.n_neighbors is None else 1, []
-        scaled_rows = smoother.scaled_rows(keys)
-        for block in blocks_of_queries(len(sample), len(keys)):
+        scaled_rows = smoother.scaled_rows(smoother.keys)
+        results_of_blocks = []
+        for block in blocks_of_queries(len(sample), len(smoother.keys)):
             predicted = rows[sample[block]]
-            diagonal = np.arange(len(predicted)), predicted
-            # The prediction without a row has the hat-matrix weights of the others, divided by
-            # 1 - leverage, so that their sum is 1.
-            hat_weights = smoother.local_rows(keys[predicted], more).effects
-            inverse_leverage = 1 - hat_weights[diagonal]
-            hat_weights[diagonal] = 0.0
-            is_predicted = inverse_leverage > _MIN_INVERSE_LEVERAGE
-            hat_weights /= np.where(is_predicted, inverse_leverage, 1.0)[:, None]
-            # If a row alone determines its prediction, the weights of the others are rounding
-            # errors. The nearest row then predicts it.
-            for position in np.flatnonzero(~is_predicted) if len(rows) > 1 else ():
-                own_row = predicted[position]
-                other_rows = rows[rows != own_row]
-                differences = scaled_rows[other_rows] - scaled_rows[own_row]
-                nearest = other_rows[(differences**2).sum(axis=1).argmin()]
-                hat_weights[position] = 0.0
-                hat_weights[position, nearest] = 1.0
+            hat_weights, is_predicted = self._loo_hat_weights(predicted, rows, scaled_rows)
             variances = noise.variances_of_sums(hat_weights)
             variances = np.where(is_predicted[:, None], variances, 1.0)
             distances = row_distances(scaled_rows[predicted], scaled_rows, hat_weights)
@@ -254,16 +241,44 @@ class Errors:
         target_variances = _loo_averages(smoother, noise.variances[:, None])[rows]
         return target_variances + results[:, 3:], RowDistances(*results[:, :3].T)
 
+    def _loo_hat_weights(self, predicted, rows, scaled_rows):
+        """Return the hat weights (n_predicted, n_rows) of rows that the others predict.
+
+        The second result (n_predicted,) is False for a row that the others do not predict,
+        since it alone determines its prediction. Its hat weights are those of the nearest row.
+        `predicted` are positions of rows, `rows` those of all rows of positive weight, and
+        `scaled_rows` all rows in bandwidths.
+        """
+        # With an adaptive bandwidth, the next neighbour replaces the row that is left out.
+        smoother, more = self.smoother, 0 if self.smoother.n_neighbors is None else 1
+        hat_weights = smoother.local_rows(smoother.keys[predicted], more).effects
+        # The prediction without a row has the hat weights of the others, divided by
+        # 1 - leverage, so that their sum is 1.
+        diagonal = np.arange(len(predicted)), predicted
+        one_minus_leverage = 1 - hat_weights[diagonal]
+        hat_weights[diagonal] = 0.0
+        is_predicted = one_minus_leverage > _MIN_ONE_MINUS_LEVERAGE
+        hat_weights /= np.where(is_predicted, one_minus_leverage, 1.0)[:, None]
+        # Otherwise the weights of the others are rounding errors.
+        for position in np.flatnonzero(~is_predicted) if len(rows) > 1 else ():
+            own_row = predicted[position]
+            other_rows = rows[rows != own_row]
+            differences = scaled_rows[other_rows] - scaled_rows[own_row]
+            nearest = other_rows[(differences**2).sum(axis=1).argmin()]
+            hat_weights[position] = 0.0
+            hat_weights[position, nearest] = 1.0
+        return hat_weights, is_predicted
+
     # Local averages of residuals
 
     @cached_property
     def scale_windows(self):
-        """`WideAverages` over enough rows for the scale of their residuals."""
+        """`WideAverages` in windows of enough rows for the local scale of their residuals."""
         return self._wide_averages(_ROWS_OF_SCALES)
 
     @cached_property
     def distribution_windows(self):
-        """`WideAverages` over enough rows for the distribution of their residuals."""
+        """`WideAverages` in windows of enough rows for the distribution of their residuals."""
         return self._wide_averages(_ROWS_OF_DISTRIBUTIONS)
 
     def _wide_averages(self, n_rows):
@@ -325,8 +340,8 @@ class _SmootherLevelEffects(LevelEffects):
         # `errors` are the `Errors` of the smoother.
         smoother = errors.smoother
         self._smoother, self._residuals = smoother, errors.loo_residuals
-        present, n_outputs = np.flatnonzero(smoother.row_weights), self._residuals.shape[1]
-        super().__init__(smoother.keys, present, present, smoother.columns, n_outputs)
+        weighted, n_outputs = np.flatnonzero(smoother.row_weights), self._residuals.shape[1]
+        super().__init__(smoother.keys, weighted, weighted, smoother.columns, n_outputs)
 
     def _errors(self, category, rows, groups):
         """Return errors of rows whose level is left out, and their leave-one-out residuals.

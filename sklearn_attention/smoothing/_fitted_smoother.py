@@ -32,7 +32,7 @@ from .._partitions import (
     to_memory,
     weights_or_ones,
 )
-from ..attention._doubled_windows import MAX_RANGES, Windows
+from ..attention._doubled_windows import MAX_RANGES, WindowAdequacy
 from ..attention._leave_one_out import LeaveOneOut, Predictions
 from ..attention._smoother import (
     Smoother,
@@ -85,7 +85,7 @@ class FittedSmoother:
     n_neighbors: int | None  # the neighbour that an adaptive bandwidth reaches to
     empty: str  # prediction where no key has weight: by the "nearest" key, or "nan"
     algorithm: str  # "auto" or "dense"
-    widening: bool = True  # whether windows in which rows have little weight may be doubled
+    widening: bool = True  # False if windows must not be doubled; see `doubles_windows`
     factor: float = 1.0  # multiplies the bandwidth, adaptive or not
     error_settings: Any = dataclasses.field(default_factory=ErrorSettings)
 
@@ -278,21 +278,24 @@ class FittedSmoother:
         return self.columns.divisors(self.factor * self.bandwidth)
 
     @property
-    def widens(self):
-        """True if windows that do not determine the polynomial are doubled."""
-        # Windows are doubled by their bandwidth. Adaptive ones always have enough keys, and a
-        # window only grows with the bandwidth if the kernel falls with the distance.
-        is_fixed = (
-            self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
-        )
+    def doubles_windows(self):
+        """True if windows in which rows do not determine the polynomial are doubled.
+
+        Windows of rows in partitions of Dask are not doubled.
+        """
+        # With empty="nan", a window without rows is to give NaN, and must not reach to others.
         is_asked = self.widening and self.empty == "nearest"
-        is_local = self.degree > 0 and len(self.columns.numeric) > 0
-        return is_asked and is_local and is_fixed and self.is_in_memory
+        is_polynomial = self.degree > 0 and len(self.columns.numeric) > 0
+        # The windows of an adaptive bandwidth always have enough keys.
+        is_fixed = self.n_neighbors is None
+        # A window has more weight at twice the bandwidth if the kernel falls with the distance.
+        falls = self.kernel.decreasing and not self.kernel.signed
+        return is_asked and is_polynomial and is_fixed and falls and self.is_in_memory
 
     def doubled(self, n_doublings):
-        """Return the smoother at ``2**n_doublings`` times the bandwidth, in fixed windows.
+        """Return the smoother at ``2**n_doublings`` times the bandwidth.
 
-        Fixed windows are not doubled any more.
+        Its windows are not doubled any more.
         """
         if n_doublings not in self._doubled_smoothers:
             factor = self.factor * 2.0**n_doublings
@@ -306,20 +309,20 @@ class FittedSmoother:
         return {}
 
     @cached_property
-    def windows(self):
-        """The `Windows`, which judge whether a window determines the polynomial."""
+    def window_adequacy(self):
+        """The `WindowAdequacy`, which tells whether a window determines the polynomial."""
         n_coefficients = Basis(self.degree, len(self.columns.numeric)).size
-        return Windows(self.keys, self.values_2d, self.row_weights, n_coefficients)
+        return WindowAdequacy(self.keys, self.values_2d, self.row_weights, n_coefficients)
 
     @cached_property
     def at_design_points(self):
         """The smoother of the design points, the distinct keys; None if no key repeats another.
 
-        It only measures windows, so the points have no values and equal weights.
+        Only leverages are computed from it, so the points have no values and equal weights.
         """
-        if not self.windows.has_repeats:
+        if not self.window_adequacy.points.has_repeats:
             return None
-        points = self.take(self.windows.first_rows)
+        points = self.take(self.window_adequacy.points.first_rows)
         return points.replace(values=points.keys[:, :0], key_weights=None)
 
     @cached_property
@@ -348,7 +351,11 @@ class FittedSmoother:
 
     @cached_property
     def algorithm_name(self):
-        """Name of the algorithm that predicts as many queries as there are keys."""
+        """Name of the algorithm that predicts the keys themselves: "linear", "near" or "dense".
+
+        More keys than `ROWS_AT_ONCE` are taken in parts of this size, so the name is that for
+        the first part.
+        """
         if self.algorithm == "dense":
             return "dense"
         keys = self.first(ROWS_AT_ONCE).keys
@@ -364,8 +371,9 @@ class FittedSmoother:
     def predict_training_rows(self, window_source):
         """Return the `Predictions` of the training rows, with and without themselves.
 
-        Adaptive windows reach to the neighbours in `window_source`. This is the smoother
-        itself, or, in tests of a feature, the one whose keys have not lost the feature.
+        The windows of an adaptive bandwidth reach to the neighbours among the keys of
+        `window_source`. This is the smoother itself, or, if the smoother ignores a feature to
+        test it, the smoother that does not, so that both have the same windows.
         """
         pairs = zip(self.weighted_smoothers, window_source.weighted_smoothers, strict=True)
         predictions = (
@@ -469,18 +477,19 @@ class FittedSmoother:
         return Smoother(self.kernel, self.divisors, degree, self.empty, self.algorithm)
 
     def leave_one_out(self, values=None, **changes):
-        """Return the `LeaveOneOut` of the heaviest member: keys predicted without themselves.
+        """Return the `LeaveOneOut`, which predicts keys without themselves.
 
+        If there are several members, it has the degree and the bandwidth of the heaviest one.
         `values` (n_keys, n_values) are smoothed instead of the smoother's own if they are
         passed. `changes` are other arguments of `LeaveOneOut`.
         """
         options = {
-            "bandwidth": self.divisors,
+            "bandwidth": self.divisors,  # the kernel has the lambdas of categories
             "degree": self.degree,
             "algorithm": self.algorithm,
             "sample_weight": self.key_weights,
             "empty": self.empty,
-            "widen": self.widens,
+            "widen": self.doubles_windows,
         }
         values = self.values_2d if values is None else values
         return LeaveOneOut(self.keys, values, self.kernel, **options | changes)
@@ -551,10 +560,10 @@ class FittedSmoother:
         return hat.values, hat.effects, np.where(is_neighbor, wider, hat.left_out)
 
     def gradient(self, X, values):
-        """Return derivatives of predictions of values, with respect to the queries.
+        """Return derivatives of predictions with respect to the queries.
 
-        The values have the shape (n_keys,) or (n_keys, n_outputs), the derivatives (n_queries,
-        n_features) or (n_queries, n_outputs, n_features).
+        The predictions are from `values` of the keys, (n_keys,) or (n_keys, n_outputs); the
+        derivatives are (n_queries, n_features) or (n_queries, n_outputs, n_features).
         """
 
         def evaluate(smoother, queries, is_inside):

@@ -41,9 +41,9 @@ class LocalPolynomialRegressor(SmootherRegressor):
     degree : {"auto", 0, 1, 2, 3}, default="auto"
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 and 3 include the
         products of different features. Categories have no slopes. "auto" averages degrees 0
-        to 3 in one feature, 0 to 2 in up to four, 0 and 1 in more, each at the bandwidth that
-        the criterion chooses for it, or at the given numbers: see Notes. With the other rules
-        it stands for 1.
+        to 3 in one feature, 0 to 2 in up to four features, and 0 and 1 in more; see Notes. The
+        criterion chooses a bandwidth for each degree, unless the bandwidth is a number. With
+        all other rules for the bandwidth, "auto" stands for 1.
     structure : {"auto", "joint", "additive"}, default="auto"
         Whether predictions have an additive stage, a sum of functions of single features, so
         that errors are small in several features if these hardly interact; see Notes. "joint"
@@ -62,17 +62,17 @@ class LocalPolynomialRegressor(SmootherRegressor):
     empty : {"nearest", "nan"}, default="nearest"
         Prediction where training rows have little weight. "nearest" doubles the bandwidth of a
         query until they have enough, see Notes. "nan" changes no bandwidth, and predicts NaN
-        where no training row has any weight. Adaptive bandwidths, averages (degree 0), kernels
-        that do not fall with the distance and rows in partitions of Dask are not widened: with
-        "nearest" they predict the nearest row's target there, as
-        :class:`NadarayaWatsonRegressor` does.
+        where no training row has any weight. The bandwidth is not doubled if it is adaptive,
+        for averages (degree 0), for kernels that do not fall with the distance, and for rows in
+        partitions of Dask. Where no training row has weight, "nearest" then predicts the
+        nearest row's target, as for :class:`NadarayaWatsonRegressor`.
 
     Attributes
     ----------
     members_ : list of Member
-        Named tuples of ``degree``, ``bandwidth`` and ``weight``: the polynomials that are
-        averaged, for :class:`pandas.DataFrame`. A weight may be 0: beyond the rows degree 1
-        is needed. Where `degree` is a number there is one.
+        The polynomials that are averaged: named tuples of ``degree``, ``bandwidth`` and
+        ``weight``, to be passed to :class:`pandas.DataFrame`. If `degree` is a number, there is
+        one. The weight of degree 1, which extrapolates beyond the rows, may be 0.
     additive_share_ : float
         Weight of the additive stage and the smoother of its residuals: 1 is "additive", and 0
         is "joint". The weight of the joint smoother, which `members_` and all that concerns
@@ -84,9 +84,10 @@ class LocalPolynomialRegressor(SmootherRegressor):
         there is such a stage. :class:`~sklearn_attention.inspection.SmoothDisplay` draws
         components.
     degree_ : int
-        Degree of the polynomials, of the heaviest of several, as all of the following line.
+        Degree of the polynomials; of several, that with the largest weight.
     bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
-        As for :class:`NadarayaWatsonRegressor`, like all that follow.
+        As for :class:`NadarayaWatsonRegressor`, like all that follow. If several degrees are
+        averaged, they belong to `degree_`.
     robustness_weights_
         With `robust` only.
     effective_dof_, fitted_values_, residuals_, loo_residuals_, loo_score_, aicc_
@@ -105,22 +106,22 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     Notes
     -----
-    Standardise features whose units do not compare when passing a single number. A
-    feature that is constant in training has spread 1 for the rules.
+    If you pass a single number as the bandwidth, standardise features whose units do not
+    compare. Rules count the standard deviation of a constant feature as 1.
 
     Categories are compared as by :class:`NadarayaWatsonRegressor`.
 
-    Lines follow an edge, parabolas a peak, averages a jump, and none of them all curves. With
-    ``degree="auto"`` the prediction is the average of those of each degree [3]_,
+    Lines suit edges, parabolas peaks, and averages jumps; no degree suits all curves. With
+    ``degree="auto"`` the prediction is the average of the predictions of each degree [3]_,
 
     .. math:: \hat m(x) = \sum_d w_d\, \hat m_d(x),\quad
               w_d \propto e^{-n\,\text{AIC}_c(d)},
 
     with the corrected Akaike criterion (see `aicc_`) at each degree's bandwidth and :math:`n`
-    rows of positive weight. Weights are held while effects, leave-one-out errors, degrees of
-    freedom and slopes are computed, which are averages too. Beyond the smallest and largest
-    value of a feature parabolas and cubics diverge: there the prediction is the average at the
-    edge, and from there on moves as the line does.
+    rows of positive weight. Effective weights, leave-one-out errors, degrees of freedom and
+    slopes are averages with the same :math:`w_d`. Beyond the smallest and the largest value of
+    a feature, where parabolas and cubics diverge, the prediction is the average at the edge,
+    plus the change of the line from there to the query.
 
     No such average follows a rough curve, one with jumps or with peaks of a row or two, since
     polynomials need wider windows than that. In one feature with 50 to 2000 rows, averages
@@ -141,37 +142,39 @@ class LocalPolynomialRegressor(SmootherRegressor):
     every level of a category; restricted maximum likelihood chooses all penalties [4]_. The
     second stage :math:`S` is a joint smoother of the residuals, with bandwidths of its own. The
     weight :math:`v` between 0 and 1 minimises the squared leave-one-out error. Rows whose error
-    is above five medians do not count in this choice, of more than 2000 rows as many are drawn
-    for it at even steps, and several outputs count in units of
-    their deviations. All of this is linear in the targets at its penalties, bandwidths and
-    weight, which are held while effects, leave-one-out errors and bands are computed.
-    Leave-one-out errors are exact. Predictions of queries without each row, for intervals, are
-    exact but in one respect: the change of the residuals when a row is left out is smoothed as
-    if the row were still there. Beyond the rows every :math:`f_j` continues as a line.
+    is above five medians do not count in this choice. If there are more than 2000 rows, 2000 of
+    them are taken for it, at even steps. Errors of several outputs are in units of their
+    standard deviations. Given the penalties, bandwidths and weight, predictions are linear in
+    the targets; all of these are held fixed for effective weights, leave-one-out errors and
+    bands. Leave-one-out errors are exact. Predictions of queries without each row, for
+    intervals, are exact but in one respect: the change of the residuals when a row is left out
+    is smoothed as if the row were still there. Beyond the rows every :math:`f_j` continues as a
+    line.
 
     On five sums of functions of three to ten features, with 200 and 1000 rows, errors were 0.28
     to 0.59 times those of joint smoothing, and 0.95 to 1.00 times those of R's mgcv.
 
-    A window whose rows do not determine the polynomial (fewer rows than coefficients, a
-    feature constant within) gets a ridge that shrinks its slopes but not the average;
-    :meth:`local_ridge` returns it.
+    If the rows in a window do not determine the polynomial (there are fewer rows than
+    coefficients, or a feature is constant in the window), a ridge shrinks the slopes of the
+    polynomial, but not its average; :meth:`local_ridge` returns the ridge.
 
     In gaps between the rows and beyond them, a window may have less than the weight of a row.
-    With ``empty="nearest"`` it has to hold, in weights relative to that of a row of mean weight
-    at the query, 1.5 rows for each coefficient (3 for a line along one feature), or half of all
-    if that is less. Where rows repeat their places, these must determine the polynomial at the
-    query too: with :math:`P` the terms of the distinct places, about the query, and :math:`K`
-    their kernel weights, a row of weight 1 there would have a leverage of
-    :math:`e_0^\top (P^\top K P)^{-1} e_0 \le 1`; or the window holds 1.5 places a
-    coefficient. At a place of the data the leverage is never larger. So the fit is weighted
-    least squares at the given bandwidth wherever enough rows share a place, as hours of the
-    day, doses and ratings do, and windows are widened between such places where the others are
-    far.
+    With ``empty="nearest"`` it has to hold 1.5 rows for each coefficient (3 for a line along
+    one feature), or half of all rows if that is less. The unit is the weight that a row of mean
+    weight has at the query. If rows repeat others in all features, the design points, that is,
+    the distinct rows, must determine the polynomial at the query as well. They do if the window
+    holds 1.5 of them for each coefficient, or if a row of weight 1 at the query would have a
+    leverage of :math:`e_0^\top (P^\top K P)^{-1} e_0 \le 1`, with the polynomial's terms
+    :math:`P` of the design points about the query, and their kernel weights :math:`K`. At a
+    design point this holds. So where enough rows share a design point, such as an hour of the
+    day, a dose or a rating, the fit is weighted least squares at the given bandwidth; between
+    design points that are far from each other, windows are widened.
 
     Where a window is too narrow, the prediction is interpolated between those at the bandwidths
-    :math:`2^j h` and :math:`2^{j+1} h` of which the second is wide enough: it is a continuous
-    function of the query if the kernel is one. Rows that are equal, targets included, count as
-    one of a larger weight. Searches for the bandwidth predict every row in such windows, too.
+    :math:`2^j h` and :math:`2^{j+1} h` of which the second is wide enough. So the prediction is
+    a continuous function of the query if the kernel is continuous. Rows that are equal, with
+    their targets, count as one row of a larger weight. Searches for the bandwidth predict every
+    row in such windows, too.
 
     Extrapolation is bounded (see :func:`~sklearn_attention.attention.attend_local`).
     With the weighted mean :math:`\bar y(x)` and standard deviation :math:`s(x)` of the targets
@@ -179,9 +182,9 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     .. math:: |\hat m(x) - \bar y(x)| \le 3 \sqrt p\, s(x).
 
-    Far from the rows windows are wide, and the prediction approaches the polynomial of all
-    rows, read :math:`3 \sqrt p` of their deviations from their mean. From 30 ranges of the rows
-    on it is constant.
+    Far from the rows windows are wide. There the prediction approaches the polynomial that is
+    fitted to all rows, at a point that is :math:`3 \sqrt p` standard deviations of the rows
+    from their mean. Beyond 30 ranges of the rows it is constant.
 
     References
     ----------

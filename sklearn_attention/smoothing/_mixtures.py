@@ -12,14 +12,12 @@ Terms of this module:
 """
 
 import functools
-import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.optimize.elementwise import find_root
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from .._blocks import IN_CACHE, blocks
@@ -33,138 +31,20 @@ from ..bandwidth._background import (
     t_quantile,
 )
 from ..bandwidth._samples import draw_rows, optimal_rate_factor
-from ..kernels import Gaussian, ProductKernel
+from ..kernels import ProductKernel
 from ..kernels._categorical import level_table
 from ..kernels._product_kernel import mixed_kernel
+from ._kernel_distribution import KernelDistribution
+from ._scale import Scale
 
 # Local factors are rounded to powers of 2^(1/8), so that rows of one factor are summed as fast
 # as rows of one bandwidth; factors above 4 and below 1/4 are rounded to powers of 2.
 _STEPS_PER_OCTAVE, _FINE_OCTAVES = 8, 2
 
-# Number of steps in the table of a kernel's distribution function. The error of a cubic spline
-# falls with the fourth power of this number; with 2^13 steps it is below 1e-10 of the peak.
-_N_STEPS = 2**13
-# The table of a kernel without bounded support ends at the distance where the kernel times the
-# distance is this small. Kernels that are larger beyond the second distance are refused.
-_NEGLIGIBLE, _MAX_SUPPORT = 1e-18, 1e3
 # Maximum number of pairs of a query (or one of its quantiles) and a key in memory at a time.
 _BLOCK_PAIRS = 2 * IN_CACHE
 # Largest absolute logarithm whose differences from others have enough digits.
 _MAX_LOG = 1e5
-
-
-class KernelDistribution:
-    """Distribution function of a positive smoothing kernel, and its inverse.
-
-    It has a closed form for the Gaussian kernel, and is tabulated for all others.
-    """
-
-    def __init__(self, kernel):
-        self.support = effective_support(kernel)  # in bandwidths
-        self._is_gaussian = type(kernel) is Gaussian
-        if not self._is_gaussian:
-            self._grid = np.linspace(0, self.support, _N_STEPS + 1)
-            # A profile is the kernel as a function of the squared distance.
-            density = CubicSpline(self._grid, kernel.profile(self._grid**2))
-            # The integral of the kernel from 0 to a distance. It is divided by the integral to
-            # the end of the grid where it is used, so the kernel need not be normalised.
-            self._mass_to = density.antiderivative()
-            # `ppf` inverts the integrals on the grid. By rounding they may fall a little, but
-            # the inversion needs increasing numbers.
-            self._mass_on_grid = np.maximum.accumulate(self._mass_to(self._grid))
-
-    def cdf(self, u):
-        """Compute the probability of a number of at most `u`, in bandwidths."""
-        if self._is_gaussian:
-            return ndtr(u)
-        distance = np.minimum(np.abs(u), self.support)
-        mass = self._mass_to(distance) / self._mass_on_grid[-1]
-        return 0.5 + 0.5 * np.copysign(np.clip(mass, 0, 1), u)
-
-    def ppf(self, probability):
-        """Compute the quantile, in bandwidths, at which `cdf` is the probability."""
-        if self._is_gaussian:
-            return ndtri(probability)
-        mass = np.abs(2 * np.asarray(probability) - 1) * self._mass_on_grid[-1]
-        distance = np.interp(mass, self._mass_on_grid, self._grid)
-        return np.copysign(distance, probability - 0.5)
-
-    def draw(self, random_state, shape):
-        """Draw an array of independent numbers, in bandwidths, from the kernel."""
-        # A generator draws from the left ends of 2^53 cells. The middle of a cell is never 0,
-        # whose quantile is infinite.
-        return self.ppf(random_state.uniform(size=shape) + 2.0**-54)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The scale on which kernels compare rows; some columns become logarithms.
-
-    A number x beside a lower bound a becomes z = log(x - a + o), with an offset o > 0 and the
-    sign 1. Beside an upper bound b it becomes z = -log(b - x + o), with the sign -1.
-    """
-
-    bounds: Any = None  # (n_features, 2), or None if no column has any
-    offsets: Any = None  # o, (n_features,), NaN for columns that stay as they are; or None
-
-    @property
-    def log_columns(self):
-        """For each log-transformed column: index, sign as in the formula, bound and offset."""
-        if self.offsets is None:
-            return []
-        is_lower = np.isfinite(self.bounds[:, 0])
-        signs, bounds = np.where(is_lower, 1, -1), np.where(is_lower, *self.bounds.T)
-        indices = np.flatnonzero(~np.isnan(self.offsets)).tolist()
-        return [(j, signs[j], bounds[j], self.offsets[j]) for j in indices]
-
-    @property
-    def scaled_bounds(self):
-        """The bounds of the columns on the scale, (n_features, 2); None without any."""
-        if not self.log_columns:
-            return self.bounds
-        bounds = self.bounds.copy()
-        for j, sign, _, offset in self.log_columns:
-            bounds[j, 0 if sign > 0 else 1] = sign * np.log(offset)
-        return bounds
-
-    def clip(self, rows):
-        """Move rows into the bounds.
-
-        Returns the rows, and a mask (n,), True for rows that were inside; it is the single
-        value True if there are no bounds.
-        """
-        if self.bounds is None:
-            return rows, True
-        low, high = self.bounds.T
-        return rows.clip(low, high), ((low <= rows) & (rows <= high)).all(axis=1)
-
-    def apply(self, rows):
-        """Map rows from their units to the scale."""
-        columns = list(rows.T)
-        for j, sign, bound, offset in self.log_columns:
-            columns[j] = sign * np.log(sign * (rows[:, j] - bound) + offset)
-        # `np.stack` takes columns of Dask, too.
-        return np.stack(columns, axis=1) if self.log_columns else rows
-
-    def invert(self, Z):
-        """Map points from the scale back to the units of the rows."""
-        columns = list(Z.T)
-        for j, sign, bound, offset in self.log_columns:
-            with np.errstate(over="ignore"):
-                distance = np.exp(sign * Z[:, j]) - offset
-            # Rounding must not move a row beyond its bound, or to infinity.
-            columns[j] = bound + sign * distance.clip(0, np.finfo(np.float64).max)
-        return np.stack(columns, axis=1) if self.log_columns else Z
-
-    def log_slopes(self, rows):
-        """Compute log |dz / dx| at rows, (n,), summed over the columns.
-
-        A log-density on the scale plus this number is the log-density in the units of the rows.
-        """
-        log_slopes = 0.0 * rows[:, 0]
-        for j, sign, bound, offset in self.log_columns:
-            log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)
-        return log_slopes
 
 
 @dataclass(frozen=True)
@@ -275,6 +155,7 @@ class KernelMixture:
         # A level that did not occur in training has the code -1, and the density 0.
         is_inside &= (rows[:, self.columns.categorical] >= 0).all(axis=1)
         # Centers are subtracted from the rows, which is the same as adding them to the keys.
+        # Kernels are summed over the keys, and over the images of each row in the bounds.
         centers_of_rows = np.reshape(centers, (-1, 1))
         images = [z - centers_of_rows for z in self._images(self.scale.apply(rows))]
         if features is None:
@@ -304,17 +185,20 @@ class KernelMixture:
         return float(np.average(self.loo_log_density(), weights=self.weights))
 
     def _with_background(self, rows, log_kernels, centers=0.0):
-        """Return log-densities of rows in the mixture of kernels and background, (n,).
+        """Return log-densities (n,) of rows in the mixture of kernels and background.
 
-        `log_kernels` (n,) are log-densities in the kernels alone, per unit of volume on the
-        scale.
+        It is log((1 - v) f + v g) with the density f in the kernels alone, and the weight v and
+        the density g of the background. `log_kernels` (n,) is log f, per unit of volume on the
+        scale. `centers`, (n,) or one number for all rows, is added to the keys.
         """
-        log_density = log_kernels + self.scale.log_slopes(rows)
+        # The slopes of the scale turn densities per unit of the scale into those per unit of
+        # the rows.
+        log_kernels = log_kernels + self.scale.log_slopes(rows)
         if self.background is None:
-            return log_density
+            return log_kernels
         weight = self.background_weight
-        log_background = self.background_around(centers).log_density(rows) + np.log(weight)
-        return np.logaddexp(log_density + np.log1p(-weight), log_background)
+        log_background = self.background_around(centers).log_density(rows)
+        return np.logaddexp(log_kernels + np.log1p(-weight), log_background + np.log(weight))
 
     def _log_kernels_given(self, images, features):
         """Compute log-densities of targets in the kernels alone, given features, (n,).
@@ -360,14 +244,9 @@ class KernelMixture:
             True if the queries are the keys, and each is left out of its own sum.
         """
         log_sums = []
-        for (
-            is_in_group,
-            kernel,
-            divisors,
-            weights,
-            log_volume,
-        ) in self._groups_of_equal_factors():
-            keys, queries = self.keys[is_in_group], images
+        for group in self._groups_of_equal_factors():
+            kernel, divisors = group.kernel, group.divisors
+            keys, queries = self.keys[group.is_member], images
             if features is not None:
                 smoother = self.feature_smoother
                 n, n_all = features.shape[1], features.shape[1] + keys.shape[1]
@@ -384,38 +263,33 @@ class KernelMixture:
             if leave_one_out:
                 # The position in the group of the key that each query leaves out, -1 for none.
                 left_out = np.full(len(self.keys), -1)
-                left_out[is_in_group] = np.arange(len(keys))
+                left_out[group.is_member] = np.arange(len(keys))
             log_sums += [
-                _log_kernel_sums(query, keys, kernel, weights, divisors, left_out) - log_volume
+                _log_kernel_sums(query, keys, kernel, group.weights, divisors, left_out)
+                - group.log_volume
                 for query in queries
             ]
         return functools.reduce(np.logaddexp, log_sums)
 
     def _groups_of_equal_factors(self):
-        """Yield groups of keys with equal local factors, which are summed at one bandwidth.
-
-        Each group is a tuple: a mask (n_keys,) or slice that selects its keys; their kernel;
-        the numbers (n_columns,) that columns are divided by before the kernel compares them;
-        the weights of the keys, None for 1; and the logarithm of the product of the bandwidths
-        of numbers, the volume by which a density divides the kernel.
-        """
+        """Yield a `_KeyGroup` for each local factor."""
         columns, factors = self.columns, self.local_factors
         selections = [(1.0, slice(None))]
         if factors is not None:
             used = factors if self.weights is None else factors[self.weights > 0]
             selections = [(factor, factors == factor) for factor in np.unique(used)]
-        for factor, is_in_group in selections:
+        for factor, is_member in selections:
             bandwidth = self._scaled_bandwidth(factor)
-            weights = None if self.weights is None else self.weights[is_in_group]
+            weights = None if self.weights is None else self.weights[is_member]
             for j, kernels in self.level_kernels.items():
                 if columns.kinds[j] == "ordered":
                     # The kernel below is 1 between equal levels. Times the diagonal, the kernel
                     # of each key sums to 1 over all levels.
-                    masses = kernels.diagonal()[self.keys[is_in_group, j].astype(np.intp)]
+                    masses = kernels.diagonal()[self.keys[is_member, j].astype(np.intp)]
                     weights = masses if weights is None else weights * masses
             kernel = mixed_kernel(ProductKernel(self.kernel), columns, bandwidth)
             log_volume = np.log(bandwidth[columns.is_numeric]).sum()
-            yield is_in_group, kernel, columns.divisors(bandwidth), weights, log_volume
+            yield _KeyGroup(is_member, kernel, columns.divisors(bandwidth), weights, log_volume)
 
     def _images(self, Z):
         """Return the points Z (n, n_columns) of the scale, and their images in the bounds.
@@ -573,6 +447,17 @@ class KernelMixture:
         return rows
 
 
+class _KeyGroup(NamedTuple):
+    """Keys with equal local factors, which are summed at one bandwidth."""
+
+    is_member: Any  # mask (n_keys,) or slice that selects the keys of the group
+    kernel: Any  # of all columns
+    divisors: Any  # (n_columns,) columns are divided by these before the kernel compares them
+    weights: Any  # of the group's keys; None for 1
+    # Logarithm of the product of the bandwidths of numbers, by which densities divide kernels.
+    log_volume: Any
+
+
 def _log_kernel_sums(queries, keys, kernel, weights, bandwidth=1.0, leave_one_out=False):
     """Return the logarithm of the weighted sum of kernels with the keys, for each query, (n,).
 
@@ -596,19 +481,3 @@ def draw_positions(weights, uniform):
         if not np.isnan(cumulated[-1]):
             positions[i] = np.searchsorted(cumulated, uniform[i] * cumulated[-1], side="right")
     return positions
-
-
-def effective_support(kernel):
-    """Return the distance, in bandwidths, beyond which a kernel is 0 or negligible."""
-    if math.isfinite(kernel.support):
-        return float(kernel.support)
-    # The distance grows until the kernel times the distance is negligible.
-    support = 1.0
-    while kernel.profile(np.float64(support**2)) * support > _NEGLIGIBLE:
-        support *= 1.25
-        if support > _MAX_SUPPORT:
-            raise ValueError(
-                f"kernel={kernel!r} falls too slowly to be tabulated: choose a kernel with "
-                "lighter tails, such as 'gaussian' or 'logistic'."
-            )
-    return support

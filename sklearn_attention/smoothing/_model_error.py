@@ -77,12 +77,16 @@ class ModelError:
 
     def __init__(self, smoother, loo_residuals, noise_variances, distances):
         self._smoother = smoother
-        self._rows = smoother.scaled_rows(smoother.keys)
-        self._usual_rms = np.median(distances.rms)
-        rows = self._rows[smoother.row_weights > 0]
-        self._row_variance = ((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean()
+        self._scaled_rows = smoother.scaled_rows(smoother.keys)  # in bandwidths
+        self._median_rms = np.median(distances.rms)  # r_0 of the module's docstring
+        weighted_rows = self._scaled_rows[smoother.row_weights > 0]
+        # Mean squared distance of the rows from their mean, from which the slope s follows.
+        self._row_variance = (
+            np.square(weighted_rows - weighted_rows.mean(axis=0)).sum(axis=1).mean()
+        )
+        # The growth e^2 of squared residuals, at the logarithms of factors on the bandwidth.
         self._log_factors, self._growth = self._measure_growth(
-            rows, loo_residuals, noise_variances
+            weighted_rows, loo_residuals, noise_variances
         )
 
     def sizes(self, X, hat_weights):
@@ -90,7 +94,7 @@ class ModelError:
 
         ``hat_weights`` (n_queries, n_rows) are the rows of the hat matrix at the queries.
         """
-        distances = row_distances(self._smoother.scaled_rows(X), self._rows, hat_weights)
+        distances = row_distances(self._smoother.scaled_rows(X), self._scaled_rows, hat_weights)
         return np.sqrt(self.squares(distances))
 
     def squares(self, distances):
@@ -100,13 +104,13 @@ class ModelError:
         """
         # Without distances between rows, nothing is known of the growth of errors.
         rms, total_weight, offset = distances
-        if not (self._usual_rms > 0 and self._row_variance > 0):
+        if not (self._median_rms > 0 and self._row_variance > 0):
             return np.zeros((len(rms), self._growth.shape[1]))
-        log_ratio = np.log2(np.maximum(rms / self._usual_rms, 1.0))
+        log_ratio = np.log2(np.maximum(rms / self._median_rms, 1.0))
         growth = [np.interp(log_ratio, self._log_factors, output) for output in self._growth.T]
         # Errors grow at least by sqrt(2) over half of the rows' extent: evenly spread rows have
         # the variance (extent / 2)^2 / 3.
-        min_growth = (rms - self._usual_rms).clip(0) ** 2 / (3 * self._row_variance)
+        min_growth = (rms - self._median_rms).clip(0) ** 2 / (3 * self._row_variance)
         squares = np.maximum(growth, min_growth).T * total_weight[:, None] ** 2
         # The squared slope s² is all the growth in the widest windows, an average of nearly all
         # rows, over the variance of the rows: a slope that alone explains what the rows
@@ -122,9 +126,9 @@ class ModelError:
         squared residuals at factor 1, (n_factors, n_outputs).
         """
         # 1. Sample rows, and compute their squared residuals at the bandwidth in use.
-        smoother, present = self._smoother, np.flatnonzero(self._smoother.row_weights)
-        sample = evenly_spread(np.arange(len(present)), _MAX_ROWS)
-        positions, rows = present[sample], rows[sample]
+        smoother, weighted = self._smoother, np.flatnonzero(self._smoother.row_weights)
+        sample = evenly_spread(np.arange(len(weighted)), _MAX_ROWS)
+        positions, rows = weighted[sample], rows[sample]
         values, weights = smoother.values_2d[positions], np.ones(len(positions))
         robustness = smoother.error_settings.robustness
         if robustness is not None and robustness[positions].any():
@@ -137,12 +141,10 @@ class ModelError:
         log_factors, growths = [0.0], [0 * mean_square]
         max_distance = 2 * np.linalg.norm(np.ptp(rows, axis=0))
         wider = BANDWIDTH_FACTORS[1:]
-        for factor in wider[wider * self._usual_rms < max_distance]:
+        for factor in wider[wider * self._median_rms < max_distance]:
             residuals = smoother.predict_left_out(positions, factor) - values
             rise = np.nan_to_num(residuals**2 / variances - squares)
-            overall_mean = np.average(rise, axis=0, weights=weights)
-            means = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
-            growth = (overall_mean + np.max(means, axis=0)) / 2
+            growth = _mean_of_overall_and_worst(rise, weights, cells)
             growth = np.divide(growth, mean_square, where=mean_square > 0, out=0 * mean_square)
             log_factors.append(np.log2(factor))
             # By chance the growth may fall, but errors do not fall with the distance.
@@ -150,12 +152,24 @@ class ModelError:
         return np.array(log_factors), np.array(growths)
 
 
-def _kd_cells(rows, values):
-    """Split rows (n, d) into k-d tree cells of equal size; return a list of their positions.
+def _mean_of_overall_and_worst(rise, weights, cells):
+    """Return the mean of two averages of `rise` (n, n_outputs): overall and in the worst cell.
 
-    The values (n, n_outputs) decide between equal rows, so that the cells are the same in any
-    order of the rows and columns.
+    The worst cell is the one with the largest average, output by output. `weights` (n,) are
+    those of the rows, and `cells` a list of positions of rows.
     """
+    overall = np.average(rise, axis=0, weights=weights)
+    of_cells = [np.average(rise[cell], axis=0, weights=weights[cell]) for cell in cells]
+    return (overall + np.max(of_cells, axis=0)) / 2
+
+
+def _kd_cells(rows, values):
+    """Split rows (n, d) into k-d tree cells of about equal size.
+
+    Returns a list with the positions of the rows of each cell. The cells are the same in any
+    order of the rows and columns: where rows are equal, the values (n, n_outputs) decide.
+    """
+    # Columns are put into an order that depends on their numbers only.
     rows = rows[:, order_columns(rows, values)] if rows.shape[1] else rows
     cells = [np.arange(len(rows))]
     for _ in range(_HALVINGS if rows.shape[1] else 0):

@@ -5,9 +5,10 @@ rows, and its **values** their targets. The **queries** X are the rows that are 
 
 The **window** of a query is the kernel weights of the keys around it. If they do not determine
 the polynomial, the window is doubled (its bandwidth is multiplied by 2, 4 and so on) until its
-**adequacy**, a number for each window, is 1 or more; `attention._doubled_windows` defines the
-adequacy. Windows are doubled only if `FittedSmoother.widens`. The **design points** are the
-distinct keys.
+**adequacy**, a number for each window, is 1 or more. It is computed from the weight of the
+window and from the **inverse leverage** of the query, that of a row at the query in a fit to
+the **design points**, the distinct keys; `attention._doubled_windows` has the formula. Windows
+are doubled only if `FittedSmoother.doubles_windows`.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ from .. import attention
 from .._column_stats import column_stats, replace_zeros
 from .._partitions import map_rows, need_all_rows
 from ..attention._average import LocalFit
-from ..attention._doubled_windows import double_windows
+from ..attention._doubled_windows import WindowResults, double_windows
 from ..attention._leave_one_out import Predictions, at_rows
 from ..attention._smoother import smooth
 from ..kernels import Boxcar
@@ -38,7 +39,7 @@ def local_fit(smoother, X, values):
     n_features), and the ridges (n_queries,) that were added where a window does not determine
     the polynomial.
     """
-    if not smoother.widens:
+    if not smoother.doubles_windows:
         fit = _fit(smoother, X, values)
         return fit.values, fit.slopes, fit.ridge
     # The queries may be in partitions, which need the shape of a row of each result, and its
@@ -62,46 +63,27 @@ def _fit_in_doubled_windows(smoother, values, X):
     X = X.clip(lower, upper).astype(X.dtype, copy=False)
 
     def evaluate(n_doublings, rows):
-        """Return, for some queries, the adequacy of doubled windows, and the results in them.
-
-        They are in a list of one tuple, since `double_windows` can double windows for several
-        groups of results at once.
-        """
-        fit, weight, inverse_leverage = _fit_in_window(smoother, n_doublings, X[rows], values)
-        adequacy = smoother.windows.adequacy(weight, inverse_leverage)
-        return [(adequacy, fit.values, fit.slopes, fit.ridge)]
+        """Return the `WindowResults` of some queries, in doubled windows, in a list."""
+        # The smoother itself keeps the keys as it has read them.
+        doubled = smoother.doubled(n_doublings) if n_doublings else smoother
+        fit, queries = _fit(doubled, X[rows], values), X[rows]
+        weight = _window_weight(doubled, queries, fit)
+        inverse_leverage = _inverse_leverage(smoother, n_doublings, queries)
+        adequacy = smoother.window_adequacy.of_windows(weight, inverse_leverage)
+        return [WindowResults(adequacy, [fit.values, fit.slopes, fit.ridge])]
 
     (results,) = double_windows(evaluate, max_distance)
     return tuple(results)
 
 
-def _fit_in_window(smoother, n_doublings, X, values=None):
-    """Fit polynomials in windows that are doubled `n_doublings` times, and measure these.
-
-    By default there are no values, and only the windows matter. Returns the `LocalFit`, and two
-    numbers for each query, (n_queries,), from which `Windows.adequacy` computes the adequacy:
-
-    * the weight of the window, an effective number of rows;
-    * the inverse leverage of a row at the query in a fit to the design points, 0 if all keys
-      are distinct.
-    """
-    doubled = smoother.doubled(n_doublings) if n_doublings else smoother
-    fit = _fit(doubled, X, smoother.keys[:, :0] if values is None else values)
-    weight, inverse_leverage = _effective_counts(doubled, X, fit), np.zeros(len(X))
-    if smoother.at_design_points is not None:
-        point_fit, point_weight, _ = _fit_in_window(smoother.at_design_points, n_doublings, X)
-        # The leverage of a row of weight 1 is (1 + D) / W with the weight W of the window, and
-        # the squared Mahalanobis distance D of the query from the points in it.
-        inverse_leverage = point_weight / (1 + point_fit.squared_distance)
-    return fit, weight, inverse_leverage
-
-
-def _effective_counts(smoother, X, fit):
-    """Return the effective number of rows in the window of each query, (n_queries,).
+def _window_weight(smoother, X, fit=None):
+    """Return the weight of the window of each query, an effective number of rows, (n_queries,).
 
     It is the sum of the rows' weights in the window, divided by the weight that a row at the
-    query itself would have. `fit` is the `LocalFit` at the queries X.
+    query itself would have. `fit` is the `LocalFit` at the queries X, if it is known.
     """
+    if fit is None:
+        fit = _fit(smoother, X, smoother.keys[:, :0])  # without values
     # Without categories, all queries have the same weight at distance 0.
     X = X if smoother.columns.categorical else X[:1]
     X = X.astype(np.float64) / smoother.divisors
@@ -113,13 +95,44 @@ def _effective_counts(smoother, X, fit):
     return np.exp(fit.log_normalizers.astype(np.float64) - log_weight)
 
 
+def _inverse_leverage(smoother, n_doublings, X):
+    """Return the inverse leverage of each query in doubled windows, (n_queries,).
+
+    It is that of a row of weight 1 at the query, in a fit to the design points; 0 if all keys
+    are distinct.
+    """
+    if smoother.at_design_points is None:
+        return np.zeros(len(X))
+    points = smoother.at_design_points.doubled(n_doublings)
+    fit = _fit(points, X, points.values)
+    # The leverage is (1 + D) / W with the weight W of the window, and the squared Mahalanobis
+    # distance D of the query from the points in it.
+    return _window_weight(points, X, fit) / (1 + fit.squared_distance)
+
+
+def _inverse_leverage_without_points(smoother, n_doublings, X):
+    """Return the inverse leverage of each query without the design point of each key.
+
+    The shape is (n_queries, n_keys), or (1, 1), with the number 0, if all keys are distinct.
+    """
+    if smoother.at_design_points is None:
+        return np.zeros((1, 1))
+    points = smoother.at_design_points.doubled(n_doublings)
+    rows_at_points = local_rows(points, X, without_each=True)
+    # It is W / (1 + D) with the weight W of the other points in the window, and the squared
+    # distance D of the query from them.
+    weight_without = _window_weight(points, X)[:, None] * (1 - rows_at_points.weights)
+    inverse_leverage = weight_without / (1 + rows_at_points.left_out_distance)
+    return inverse_leverage[:, smoother.window_adequacy.points.point_of_rows]
+
+
 def local_rows(smoother, X, more=0, *, without_each=False):
     """Return the `LocalRows`: rows of the hat matrix at queries, and predictions.
 
     With an adaptive bandwidth, windows reach `more` neighbours further. If `without_each`, also
     compute the predictions of the queries without each of the keys.
     """
-    if not smoother.widens:
+    if not smoother.doubles_windows:
         return attention.local_rows(
             X,
             smoother.keys,
@@ -129,37 +142,30 @@ def local_rows(smoother, X, more=0, *, without_each=False):
             without_each=without_each,
             **smoother.attention_options(X, more),
         )
-    windows, points = smoother.windows, smoother.at_design_points
     lower, upper, max_distance = smoother.query_limits
-    X = X.clip(lower, upper)
+    X, window_adequacy = X.clip(lower, upper), smoother.window_adequacy
 
     def evaluate(n_doublings, rows):
-        """Return, for some queries, the adequacy of doubled windows, and the results in them.
+        """Return the `WindowResults` of some queries, in doubled windows.
 
-        There are two groups, which are doubled one by one: with all keys, whose adequacy is
-        (n_queries,), and without each key, whose adequacy is (n_queries, n_keys).
+        The first are those with all keys. If `without_each`, the second are those without each
+        key, whose windows are doubled one by one.
         """
-        queries = X[rows]
-        hat = local_rows(smoother.doubled(n_doublings), queries, without_each=without_each)
-        _, weight, inverse_leverage = _fit_in_window(smoother, n_doublings, queries)
-        *with_all_keys, left_out, _ = hat
-        groups = [(windows.adequacy(weight, inverse_leverage), *with_all_keys)]
+        doubled, queries = smoother.doubled(n_doublings), X[rows]
+        hat = local_rows(doubled, queries, without_each=without_each)
+        weight = _window_weight(doubled, queries)
+        inverse_leverage = _inverse_leverage(smoother, n_doublings, queries)
+        adequacy = window_adequacy.of_windows(weight, inverse_leverage)
+        with_all_keys = WindowResults(adequacy, list(hat[:4]))
         if not without_each:
-            return groups
-        # Without the design point of a key, the inverse leverage is W / (1 + D), with the
-        # weight W of the other points in the window, and the squared distance D of the query
-        # from them.
-        without_point = np.zeros((1, 1))
-        if points is not None:
-            _, point_weight, _ = _fit_in_window(points, n_doublings, queries)
-            at_points = local_rows(points.doubled(n_doublings), queries, without_each=True)
-            without_point = point_weight[:, None] * (1 - at_points.weights)
-            without_point = without_point / (1 + at_points.left_out_distance)
-            without_point = without_point[:, windows.point_of_rows]
-        weight_without = weight[:, None] * (1 - hat.weights)
-        measures = weight_without, inverse_leverage[:, None], without_point
-        adequacy = windows.adequacy_without(slice(None), *measures)
-        return [*groups, (adequacy, left_out)]
+            return [with_all_keys]
+        adequacy_without = window_adequacy.without_rows(
+            slice(None),
+            weight[:, None] * (1 - hat.weights),
+            inverse_leverage[:, None],
+            _inverse_leverage_without_points(smoother, n_doublings, queries),
+        )
+        return [with_all_keys, WindowResults(adequacy_without, [hat.left_out])]
 
     with_all_keys, *without_keys = double_windows(evaluate, max_distance)
     left_out = without_keys[0][0] if without_each else None
@@ -223,15 +229,18 @@ def _differences(smoother, X, values):
 def predict_training_rows(smoother, window_source):
     """Return the `Predictions` of all training rows, with and without themselves.
 
-    Adaptive windows reach to the neighbours in `window_source`. This is the smoother itself, or
-    a smoother of the same rows whose keys have another column more.
+    The windows of an adaptive bandwidth reach to the neighbours among the keys of
+    `window_source`. This is the smoother itself, or, if the smoother ignores a feature to test
+    it, the smoother that does not, so that both have the same windows.
     """
     leave_one_out = smoother.leave_one_out()
     rows = leave_one_out.rows
     if window_source.n_neighbors is None:
         predictions = leave_one_out.predictions()
     else:
-        # A row that is left out is not its own neighbour, so its window reaches one further.
+        # A row that is left out is not its own neighbour, so its window reaches to the next
+        # one. The predictions with the row are those of the first factors, and those without it
+        # those of the second.
         factors, next_factors = (
             window_source.bandwidth_factors(window_source.keys[rows], more=k) for k in (0, 1)
         )
@@ -244,16 +253,17 @@ def predict_training_rows(smoother, window_source):
     # `rows` are those of positive weight. A row of weight 0 has no effect on its own
     # prediction, so its leave-one-out prediction is the same, and its leverage is 0.
     fitted = window_source.predict(window_source.keys).reshape(n_rows, -1)
-    everywhere = Predictions(left_out=fitted.copy(), fitted=fitted, leverage=np.zeros(n_rows))
-    for field, predicted in zip(everywhere, predictions, strict=True):
-        field[rows] = predicted
-    return everywhere
+    all_rows = Predictions(left_out=fitted.copy(), fitted=fitted, leverage=np.zeros(n_rows))
+    for field, field_of_rows in zip(all_rows, predictions, strict=True):
+        field[rows] = field_of_rows
+    return all_rows
 
 
 def predict_by_sums(smoother):
     """Return the `Predictions` of all training rows, with and without themselves, by averages.
 
-    The rows may be in partitions of Dask. Local polynomials are refused.
+    The rows may be in partitions of Dask. Local polynomials, which need all rows in memory,
+    raise ValueError there.
     """
     if smoother.is_polynomial:
         need_all_rows(
@@ -261,13 +271,15 @@ def predict_by_sums(smoother):
             smoother.keys,
             remedy="pass degree=0, or fit rows in memory",
         )
-    average = smoother.attention_smoother(degree=0)
-    # `smooth` returns averages, and the logarithms of the sums of weights in the windows.
-    arguments = average, smoother.keys, smoother.keys, smoother.values_2d, smoother.key_weights
-    left_out, log_others = smooth(*arguments, leave_one_out=True)
-    fitted, log_all = smooth(*arguments)
+    settings, keys = smoother.attention_smoother(degree=0), smoother.keys
+    # The queries are the keys. `smooth` returns averages, and the logarithm of the sum of the
+    # weights in each window.
+    arguments = settings, keys, keys, smoother.values_2d, smoother.key_weights
+    left_out, log_sum_of_others = smooth(*arguments, leave_one_out=True)
+    fitted, log_sum_of_all = smooth(*arguments)
     # The leverage of a row is 1 - (sum of the others' weights) / (sum of all weights). It is 0
     # if both sums are 0: such a row has weight 0, and no other row has weight in its window.
-    has_weights = log_all > -np.inf
-    log_ratio = np.where(has_weights, log_others, 0.0) - np.where(has_weights, log_all, 0.0)
-    return Predictions(left_out, fitted, -np.expm1(log_ratio))
+    has_weights = log_sum_of_all > -np.inf
+    log_sum_of_others = np.where(has_weights, log_sum_of_others, 0.0)
+    log_sum_of_all = np.where(has_weights, log_sum_of_all, 0.0)
+    return Predictions(left_out, fitted, -np.expm1(log_sum_of_others - log_sum_of_all))

@@ -240,10 +240,12 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
 
     @property
     def aicc_(self):
-        r"""Corrected Akaike criterion, with the trace of the degree in use [1]_.
+        r"""Corrected Akaike criterion of the fit [1]_.
 
-        :math:`\ln(\text{RSS} / n) + (1 + \operatorname{tr} S / n) /
-        (1 - (\operatorname{tr} S + 2) / n)`, several outputs in units of their deviations.
+        It is :math:`\ln(\text{RSS} / n) + (1 + \operatorname{tr} S / n) /
+        (1 - (\operatorname{tr} S + 2) / n)` with the smoother matrix S that predicts. The
+        residual sums of squares, RSS, of several outputs are averaged, each in units of the
+        variance of its output.
 
         References
         ----------

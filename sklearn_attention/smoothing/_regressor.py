@@ -23,8 +23,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     .. math:: \hat m(x) = \frac{\sum_i w_i K((x - x_i) / h)\, y_i}
                                {\sum_j w_j K((x - x_j) / h)}
 
-    Attention to the training data: its rows are the keys, its targets the values. Only the
-    bandwidth :math:`h` is learned.
+    This is attention to the training data: its rows are the keys, and its targets the values.
+    Only the bandwidth :math:`h` is learned.
 
     Parameters
     ----------
@@ -56,13 +56,14 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     per_feature : bool or "auto", default="auto"
         Whether the searches by a criterion choose a separate bandwidth for each feature, by
         gradients. Irrelevant features then get bandwidths so large that they have no effect;
-        see `relevance_`. "auto" does so where that is clearly better than one scale on all
-        features: where criterion and leave-one-out error fall by a factor of
-        :math:`e^{4 (d - 1) / n}` at least, with :math:`d` numbers and :math:`n` rows. One scale
-        it is with ``gap``, with more than 50 features or as many coefficients as rows, and with
-        kernels that are no product of positive kernels of the distance. It does not affect
-        numbers and rules without a search, which have a bandwidth for each feature already.
-        Bandwidths by the distance to a neighbour are one for all features, and refuse True.
+        see `relevance_`. "auto" does so if it is clearly better than one factor on all
+        bandwidths: if the criterion and the leave-one-out error both fall at least by a factor
+        of :math:`e^{4 (d - 1) / n}`, for :math:`d` numeric features and :math:`n` rows. "auto"
+        takes one factor if there is a `gap`, if there are more than 50 features or as many
+        coefficients as rows, or if the kernel is no product of positive kernels of the
+        distance. The parameter has no effect on bandwidths that are numbers, or rules without a
+        search, which have a bandwidth for each feature already. True is an error with
+        bandwidths that are the distance to a neighbour, which is one for all features.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings
@@ -73,10 +74,11 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     empty : {"nearest", "nan"}, default="nearest"
         Prediction where no training row has weight: the nearest row's target, or NaN.
     gap : int, default=0
-        Number of rows before and after each that the searches of one factor leave out with
-        it. Set it for ordered rows, as in time, whose noise is autocorrelated, to the length
-        of the autocorrelation. About :math:`n^{1/3}` is a safe start with "penalized-loo".
-        Intervals and bands then allow for autocorrelation over this many rows.
+        Number of rows before and after each that leave-one-out leaves out with it, in searches
+        for one factor on all bandwidths. If the rows are in order, as in time, and their noise
+        is autocorrelated, set it to the length of the autocorrelation. About :math:`n^{1/3}` is
+        a safe start with "penalized-loo". Intervals and bands then allow for autocorrelation
+        over this many rows.
     bounds : "auto", (float, float) or None, default="auto"
         Bounds to which predictions, quantiles, and the ends of intervals and bands are clipped;
         None is an open end, or no bounds. "auto" is 0 from below for an output of whole numbers
@@ -142,31 +144,32 @@ class NadarayaWatsonRegressor(SmootherRegressor):
 
     Notes
     -----
-    Standardise features whose units do not compare when passing a single number. A
-    feature that is constant in training has spread 1 for the rules.
+    If you pass a single number as the bandwidth, standardise features whose units do not
+    compare. Rules count the standard deviation of a constant feature as 1.
 
     Unordered categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`,
     ordered ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
-    lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
-    a level of its own; of an ordered one or a number it is an error: impute those first. A
-    level that did not occur in training differs equally from all others, so it is ignored,
-    unless lambda is 0, at which no row has weight; of an ordered category it is an error.
+    lambdas are chosen along with the bandwidth. A missing cell of an unordered category is a
+    level of its own. Missing cells of ordered categories and of numbers are an error: impute
+    them first. An unordered level that did not occur in training differs equally from all
+    others, so it is ignored, unless lambda is 0, at which no row has weight. An ordered level
+    that did not occur is an error.
 
     With ``robust=True`` the weight of a row is multiplied by Tukey's bisquare of its
     leave-one-out error [3]_,
 
     .. math:: b_i = \Bigl(1 - \frac{r_i^2}{(5 s_i)^2}\Bigr)_+^2,
 
-    where :math:`s_i` is the standard deviation of the errors around the row, in windows of
-    :math:`3 \sqrt n` rows at least, estimated so that up to half of the errors may be
-    outliers [4]_: the noise may differ from place to place. With several outputs the error that
-    is largest in units of its own deviation counts. The bandwidth is chosen four times: for all
-    rows alike, and with weights by the errors at the one before. For normal targets an average
-    keeps 96 % of its efficiency. Predictions, effective weights, leave-one-out errors and
-    statistics of the fit are those of rows so weighted; `key_weights_` are as before. New
-    targets may be outliers too: intervals and quantiles contain them at their rate. A peak of
-    few rows is taken for outliers, and outliers that are many and next to each other for a
-    peak.
+    where :math:`s_i` is the standard deviation of the errors around the row, in a window of at
+    least :math:`3 \sqrt n` rows, so that the noise may differ from place to place. It is
+    estimated so that up to half of the errors may be outliers [4]_. With several outputs, the
+    error that is largest in units of its standard deviation counts. The bandwidth is chosen
+    four times: first with equal robust weights, then with weights from the errors at the
+    bandwidth before. For normal targets an average keeps 96 % of its efficiency. Predictions,
+    effective weights, leave-one-out errors and statistics of the fit are those with the robust
+    weights; `key_weights_` does not contain them. New targets may be outliers too, and
+    intervals and quantiles contain outliers at their rate. A peak of few rows is taken for
+    outliers, and many outliers next to each other are taken for a peak.
 
     References
     ----------

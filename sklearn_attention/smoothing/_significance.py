@@ -28,16 +28,17 @@ class Significance(NamedTuple):
 
     It is the result of `feature_significance`.
 
-    The statistic of a number is the mean squared derivative of the smoother over the
-    training rows, that of a category the mean squared difference between predictions at
-    its levels. The null hypothesis is the same smoother with a bandwidth at which the
-    feature has no effect [1]_ [2]_. It is tested by the ratio of its squared leave-one-out
-    errors to those of the smoother in use. Targets are drawn from it: its predictions plus
-    its leave-one-out errors, with random signs. Their ratios are those that chance makes.
+    For a number, the statistic is the mean squared derivative of the smoother over the training
+    rows; for a category, it is the mean squared difference between predictions at its levels.
+    The null hypothesis is the same smoother with a bandwidth at which the feature has no effect
+    [1]_ [2]_. It is tested by the ratio of its squared leave-one-out errors to those of the
+    smoother in use. Targets are drawn from the null hypothesis: its predictions plus its
+    leave-one-out errors, with random signs. The ratios of these targets are those that chance
+    makes.
 
-    If the targets chose anything, such as the bandwidth, all is chosen again for each draw,
-    since a bandwidth that suits the noise finds structure in it. Draws end when twenty have
-    had a ratio as large as that of the data [3]_.
+    If the fit chose anything by the targets, such as the bandwidth, it is chosen again for each
+    draw, since a bandwidth that suits the noise finds structure in it. Draws end when twenty
+    have had a ratio as large as that of the data [3]_.
 
     If a given bandwidth is too wide, the smoother is biased. A feature without effect may
     reduce the bias if it is correlated with one that matters, and is then found to matter. Let
@@ -48,8 +49,8 @@ class Significance(NamedTuple):
     statistics : ndarray of shape (n_features,)
         In squared units of the target, for one unit of the feature.
     p_values : ndarray of shape (n_features,)
-        Share of the draws, and of the data themselves, with a ratio as large; where draws
-        ended early, of the draws alone.
+        Fraction of the draws whose ratio is at least that of the data. The data count as one
+        draw more, unless the draws ended early.
 
     References
     ----------
@@ -100,18 +101,14 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         fitted, left_out = (np.ldexp(x, -exponent) for x in (null.fitted, null.left_out))
         residuals = values - left_out
         signs = random_state.choice([-1.0, 1.0], size=(len(values), n_resamples))
-        observed, drawn = _residual_ratios(smoother, j).mean(), np.empty(0)
+        observed = _residual_ratios(smoother, j).mean()
         if choose_again is None:
-            # Draws (n_rows, n_draws, n_outputs) are smoothed together, as further outputs.
-            for block in blocks_of_queries(n_resamples, values.size):
-                draws = fitted[:, None] + residuals[:, None] * signs[:, block, None]
-                smoother_of_draws = smoother.replace(values=draws.reshape(len(values), -1))
-                ratios = _residual_ratios(smoother_of_draws, j).reshape(draws.shape[1:])
-                drawn = np.append(drawn, ratios.mean(axis=1))
+            drawn = _ratios_of_draws(smoother, j, fitted, residuals, signs)
         else:
-            for n_drawn, sign in enumerate(signs.T, start=1):
-                chosen = choose_again(fitted + residuals * sign[:, None])
-                drawn = np.append(drawn, _residual_ratios(chosen, j).mean())
+            draws = (fitted + residuals * sign[:, None] for sign in signs.T)
+            drawn = np.empty(0)
+            for n_drawn, draw in enumerate(draws, start=1):
+                drawn = np.append(drawn, _residual_ratios(choose_again(draw), j).mean())
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
                 progress.update(j * n_resamples + n_drawn, state)
                 if (drawn >= observed).sum() == _MAX_LARGER_DRAWS:
@@ -120,6 +117,23 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         n_larger, n_data = np.sum(drawn >= observed), int(len(drawn) == n_resamples)
         p_values.append((n_larger + n_data) / (len(drawn) + n_data))
     return Significance(np.array(statistics), np.array(p_values))
+
+
+def _ratios_of_draws(smoother, j, fitted, residuals, signs):
+    """Return the residual ratio of each draw, the mean over the outputs, (n_draws,).
+
+    All draws are smoothed together, as further outputs of one smoother. `fitted` and
+    `residuals` (n_rows, n_outputs) are those of the null hypothesis, and `signs` (n_rows,
+    n_draws) those of the residuals in each draw.
+    """
+    ratios = np.empty(signs.shape[1])
+    for block in blocks_of_queries(signs.shape[1], fitted.size):
+        # The draws are (n_rows, n_block, n_outputs).
+        draws = fitted[:, None] + residuals[:, None] * signs[:, block, None]
+        smoother_of_draws = smoother.replace(values=draws.reshape(len(fitted), -1))
+        ratios_of_outputs = _residual_ratios(smoother_of_draws, j).reshape(draws.shape[1:])
+        ratios[block] = ratios_of_outputs.mean(axis=1)
+    return ratios
 
 
 def _residual_ratios(smoother, j):

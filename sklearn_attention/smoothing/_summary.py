@@ -36,9 +36,9 @@ class SmootherSummary:
     effective_dof : float
         Trace of the smoother matrix.
     residual_std : float or ndarray of shape (n_outputs,)
-        Root of the squared residuals' sum over the rows less the degrees of freedom; NaN
-        where none are left. With weights, of a row of mean weight: squares count by weights
-        of mean 1.
+        Standard deviation of the residuals: the root of the sum of their squares, divided by
+        the number of rows less the degrees of freedom. NaN if no degrees of freedom remain. If
+        rows are weighted, it is that of a row of mean weight.
     r2, loo_r2 : float
         Share of the variance that fitted values and leave-one-out predictions explain, the
         mean over outputs.
@@ -123,9 +123,9 @@ def summarize(model, p_values=None):
     # This sum does not depend on the unit of the weights.
     sum_of_squares = n_samples * mean_squares(model.residuals_, weights)
     residual_dof = n_samples - model.effective_dof_
-    # Without degrees of freedom for residuals the variance is unknown, NaN for each output.
-    known = residual_dof > 0
-    variance = sum_of_squares / residual_dof if known else np.nan * sum_of_squares
+    # If no degrees of freedom remain for the residuals, their variance is unknown: NaN for each
+    # output.
+    variance = sum_of_squares / residual_dof if residual_dof > 0 else np.nan * sum_of_squares
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,

@@ -145,13 +145,13 @@ class UncertaintyMixin:
             size_factors = scales_above_rounding(averages.average(X, sizes), sizes)
             sizes = sizes / sizes_at_keys
         # A key that cannot be predicted without itself has a residual of any size.
-        present, interval_blocks = errors.given_row_weights > 0, []
-        sizes = np.where(np.isnan(sizes), np.inf, sizes)[present]
+        has_weight, interval_blocks = errors.given_row_weights > 0, []
+        sizes = np.where(np.isnan(sizes), np.inf, sizes)[has_weight]
         # 2. Intervals follow from predictions without each key and from the sizes.
         for rows in _query_blocks(X, smoother):
             _, hat_weights, left_out = smoother.left_out(X[rows])
             scale = size_factors[rows] * errors.expected_size(X[rows], hat_weights)
-            block = jackknife_intervals(left_out[:, present], sizes, scale, coverage)
+            block = jackknife_intervals(left_out[:, has_weight], sizes, scale, coverage)
             interval_blocks.append(block)
         # 3. They are wider at levels that did not occur in training, around the predictions.
         intervals = np.concatenate(interval_blocks)
@@ -497,8 +497,8 @@ def _cdf_at_new_levels(smoother, X, thresholds):
 def _statistics(smoother, X, statistic):
     """Compute k statistics, such as quantiles, of the distribution of targets at queries.
 
-    The distribution of one output at a query is that of ``shift + scale * residuals``: each of
-    the standardised residuals (n_keys,) has its probability in `weights`.
+    The distribution of one output at a query is discrete: it has the value ``shift + scale *
+    residuals[i]`` with the probability ``weights[i]``, for the standardised residual of key i.
 
     Parameters
     ----------
@@ -509,7 +509,7 @@ def _statistics(smoother, X, statistic):
     statistic : callable
         ``statistic(rows, residuals, weights, shift, scale)`` returns the statistics of an
         output, (m, k), for a block of m queries. Their positions are `rows`, a slice;
-        `weights` have the shape (m, n_keys), `shift` and `scale` the shape (m,).
+        `residuals` have the shape (n_keys,), `weights` (m, n_keys), `shift` and `scale` (m,).
 
     Returns
     -------
@@ -518,18 +518,19 @@ def _statistics(smoother, X, statistic):
     smoother.need_positive_weights("a conditional distribution")
     errors, statistics = smoother.errors, []
     errors.need_all_residuals("a conditional distribution")
-    averages, standardized = errors.distribution_windows, errors.standardized
-    # Outliers, with the robust weight 0, are in the distribution, since new targets may be
-    # outliers too. But they do not move its mean, which is the prediction.
-    with_outliers = averages.weighted_by((errors.given_row_weights > 0).astype(np.float64))
+    windows, standardized = errors.distribution_windows, errors.standardized
+    # New targets may be outliers too, so residuals of outliers, whose robust weight is 0, are
+    # values of the distribution. The shift is such that the mean without outliers is the
+    # prediction.
+    has_weight = errors.given_row_weights > 0
+    windows_with_outliers = windows.weighted_by(has_weight.astype(np.float64))
     for rows in _query_blocks(X, smoother):
-        weights = with_outliers.weights(X[rows])
-        mean_weights = weights
+        weights = weights_without_outliers = windows_with_outliers.weights(X[rows])
         if errors.settings.robustness is not None:
-            mean_weights = averages.weights(X[rows])
-        hat = smoother.local_rows(X[rows])
+            weights_without_outliers = windows.weights(X[rows])
+        hat = smoother.local_rows(X[rows])  # predictions, and rows of the hat matrix
         scales = errors.expected_size(X[rows], hat.effects)
-        shifts = hat.values - scales * (mean_weights @ standardized)
+        shifts = hat.values - scales * (weights_without_outliers @ standardized)
         output_statistics = [
             statistic(rows, residuals, weights, shift, scale)
             for residuals, shift, scale in zip(standardized.T, shifts.T, scales.T, strict=True)

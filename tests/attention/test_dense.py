@@ -13,7 +13,7 @@ from sklearn_attention.attention import LeaveOneOut, _reduce, attend_local
 from sklearn_attention.attention._algorithms import _dense, _fused
 from sklearn_attention.attention._algorithms._dense import GroupedPairs, split
 from sklearn_attention.attention._read import read
-from sklearn_attention.attention._solve import Basis, extent_of
+from sklearn_attention.attention._solve import Basis, std_of_keys
 from sklearn_attention.kernels import Gaussian
 
 N = 300
@@ -36,7 +36,7 @@ def finished(sums):
 def over_all(problem, degree=0, *, quick=None):
     columns = problem.kernel.numeric_columns(problem.keys.shape[1])
     basis = Basis(degree, len(columns) if degree else 0)
-    pairs = GroupedPairs(problem, basis, extent_of(problem.keys[:, columns], problem.weights))
+    pairs = GroupedPairs(problem, basis, std_of_keys(problem.keys[:, columns], problem.weights))
     pairs.is_quick = pairs.is_quick if quick is None else quick
     return pairs.over_all(np.arange(N), np.ones(N))
 

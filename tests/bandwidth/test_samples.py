@@ -1,10 +1,11 @@
 """Samples of the rows of a search, and how bandwidths go from there to all rows."""
 
 import numpy as np
+import pytest
 
 from sklearn_attention import Columns
 from sklearn_attention.bandwidth import _samples
-from sklearn_attention.bandwidth._samples import Sample, ValueSample
+from sklearn_attention.bandwidth._samples import Sample, ValueSample, point_masses
 from sklearn_attention.bandwidth._search import Rows
 
 
@@ -58,3 +59,31 @@ class TestSample:
         sample = ValueSample("loo", Rows(X=X, values=X**2 + 1, columns=columns), 100)
         assert len(sample) == 20
         np.testing.assert_array_equal(sample.sample_weight, 2)
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_rounded_numbers_and_counts_are_no_point_masses(decimals):
+    rng = np.random.default_rng(0)
+    waits = np.floor(rng.exponential(3, size=400))
+    normal, skewed = rng.normal(20, 5, size=400), rng.lognormal(3, 0.6, size=900)
+    for x in (normal, skewed, rng.poisson(3, size=200), waits, -waits):
+        kept, found = point_masses(np.round(x, decimals)[:, None], Columns.numbers(1))
+        assert kept.all()
+        assert found == []
+
+
+def test_point_masses_are_numbers_that_many_share():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(60, 2))
+    X[:10, 0], X[40:, 1] = 0.0, 0.25
+    kept, found = point_masses(X, Columns.numbers(2))
+    np.testing.assert_array_equal(kept, (np.arange(60) >= 10) & (np.arange(60) < 40))
+    assert found == [(0, 0.0, pytest.approx(1 / 6)), (1, 0.25, pytest.approx(1 / 3))]
+    # Nine are too few, and so are nine others.
+    assert not point_masses(np.append(np.zeros(9), X[:40, 1])[:, None], Columns.numbers(1))[1]
+    few = np.append(np.zeros(50), np.arange(1.0, 10.0))[:, None]
+    kept, found = point_masses(few, Columns.numbers(1))
+    assert kept.all()
+    assert len(found) == 1
+    # Only columns in which a density has a volume.
+    assert point_masses(X, Columns.numbers(2), np.array([False, False]))[0].all()

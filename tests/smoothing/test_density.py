@@ -14,7 +14,7 @@ from sklearn_attention.bandwidth import rule_bandwidth
 from sklearn_attention.kernels import Tricube
 from sklearn_attention.kernels._categorical import level_table
 from sklearn_attention.smoothing import _density
-from sklearn_attention.smoothing._mixtures import Scale
+from sklearn_attention.smoothing._scale import Scale
 
 SIZES = ["small", "medium", "large"]
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
-from ._chebyshev import FURTHEST, PointsInCells, between_cells, cell_width, in_cells
+from ._chebyshev import MAX_CELL_NUMBER, PointsInCells, between_cells, cell_width, in_cells
 from ._keys import ROUNDING
 
 # Rows of each product of matrices in a stack: so few that no threads are started for them.
@@ -64,13 +64,10 @@ class Boxes:
         if queries is not self.points and len(queries):
             low = np.minimum(low, queries.min(axis=0))
             high = np.maximum(high, queries.max(axis=0))
-        extent = float((high - low).max())
-        # Cells are no wider than the range of the points: in wider cells, powers of their small
-        # distances would lose digits. But points much closer together than their distance from
-        # 0 need cells that are wide enough to be known; the factor 2 allows for rounding.
-        largest = float(np.maximum(abs(low), abs(high)).max())
-        max_width = max(extent, 2 * largest / FURTHEST)
-        width = cell_width(min(grid.width * scale, max_width or np.inf))
+        width, extent = (
+            _width_of_cells(grid.width * scale, low, high),
+            float((high - low).max()),
+        )
         if self._width != width:
             self._width, self._moments = width, {}
             self._keys, self._keys_are_outside = self._in_cells(self.points, width)
@@ -89,7 +86,7 @@ class Boxes:
         # real part, and that along the second axis the imaginary part.
         code = number[0] if len(number) == 1 else number[0] + 1j * number[1]
         points_in_cells = PointsInCells(code, position, self.grid.n_terms)
-        return points_in_cells, np.abs(number).max(axis=0) >= FURTHEST
+        return points_in_cells, np.abs(number).max(axis=0) >= MAX_CELL_NUMBER
 
     def __call__(self, plan):
         """Return sums (n_powers, c, n) over all keys, and bounds (n,) of the first one's error.
@@ -159,6 +156,21 @@ class Boxes:
         error = plan.rows.cell_values(ROUNDING * weight + self._neglected_weight)
         error[plan.is_outside] = np.inf
         return error
+
+
+def _width_of_cells(width, low, high):
+    """Return the width of cells for points from `low` to `high` (n_axes,), at most `width`.
+
+    It is limited to the range of the points. In a cell that is wider than this range, the
+    points are close together relative to the width, and powers of their distances lose digits.
+    """
+    max_width = float((high - low).max())
+    # If the range is tiny relative to the distance of the points from 0, the limit is larger:
+    # numbers of cells, which are distances from 0 divided by the width, must not exceed
+    # MAX_CELL_NUMBER. The factor 2 allows for rounding.
+    largest = float(np.maximum(abs(low), abs(high)).max())
+    max_width = max(max_width, 2 * largest / MAX_CELL_NUMBER)
+    return cell_width(min(width, max_width or np.inf))
 
 
 class Grid(NamedTuple):

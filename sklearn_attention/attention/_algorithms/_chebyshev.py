@@ -2,8 +2,8 @@ r"""Points in cells, and Chebyshev polynomials of their positions in these.
 
 `_boxes.py` interpolates kernels with them. Along each axis a cell has an integer number, and a
 point has a *position* from -1 to 1 in its cell, at which the Chebyshev polynomials :math:`T_0,
-T_1, \dots` are evaluated. Points beyond the cells that double precision tells apart have an
-*unknown* cell.
+T_1, \dots` are evaluated. A cell is *unknown* if its number is `MAX_CELL_NUMBER` or more, that
+is, if the point is so far from 0, in widths of cells, that its position has few digits.
 
 Points of a cell are stored in *chunks* of equal size, which consist of *slots*: the last slots
 of a cell may be empty. So all points are one array, and products of small matrices serve all
@@ -20,8 +20,9 @@ from ..._blocks import IN_CACHE
 
 # Binary digits of the width of cells.
 _DIGITS = 8
-# Cells whose number is larger cannot be told apart in double precision.
-FURTHEST = 2**40
+# Largest number of a cell that is known. In double precision, numbers of cells and positions in
+# cells are accurate up to there.
+MAX_CELL_NUMBER = 2**40
 
 
 def cell_width(width):
@@ -33,18 +34,18 @@ def cell_width(width):
 def in_cells(x, width):
     """Return the number of each point's cell, and its position from -1 to 1 in the cell.
 
-    Both have the shape of the coordinates x. A point whose cell cannot be told apart from
-    others, since the number would be above ``2 * FURTHEST`` or not finite, has the number
-    ``4 * FURTHEST``, which no cell has.
+    Both have the shape of the coordinates x. A point whose number would be
+    ``2 * MAX_CELL_NUMBER`` or more, or not finite, gets the number ``4 * MAX_CELL_NUMBER``
+    instead, which no other point has.
     """
     # The start of the cell is subtracted before the division by its width, so that positions of
     # points far from 0 keep their digits.
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.floor(x / width)
         position = 2 * ((x - number * width) / width) - 1
-    is_unknown = ~(np.abs(number) < 2 * FURTHEST)
+    is_unknown = ~(np.abs(number) < 2 * MAX_CELL_NUMBER)
     if is_unknown.any():
-        number[is_unknown], position[is_unknown] = 4 * FURTHEST, 0.0
+        number[is_unknown], position[is_unknown] = 4 * MAX_CELL_NUMBER, 0.0
     return number, position
 
 

@@ -44,16 +44,16 @@ MIN_LOG_WEIGHT, TINY = -600.0, 1e-200
 class GroupedPairs:
     """Sums over pairs of queries and keys of a problem, at scales of the queries.
 
-    `extent` (n_numeric,) has the standard deviations of the keys in bandwidths; `basis` has the
-    terms whose products are summed.
+    `key_std` (n_numeric,) has the standard deviations of the keys in bandwidths; `basis` has
+    the terms whose products are summed.
     """
 
-    def __init__(self, problem, basis, extent):
+    def __init__(self, problem, basis, key_std):
         self._problem, self._basis, n_keys = problem, basis, len(problem.keys)
         self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
         self._ones_and_values = np.column_stack([np.ones(n_keys), problem.values])
         self._numeric_queries = problem.queries[:, self._numeric]
-        self._extent = extent if basis.degree else np.inf
+        self._key_std = key_std if basis.degree else np.inf
         self._max_width = MAX_WIDTH[basis.degree]
         # Kernels in logarithms are quick at first, and shifted where a sum is too small. Those
         # that are not stationary, such as dot products, may be larger than any number, so they
@@ -66,9 +66,10 @@ class GroupedPairs:
         size = max(math.isqrt(IN_CACHE), IN_CACHE // len(keys))
         groups = [rows[block] for block in blocks(len(rows), size)]
         # Queries are sorted into groups of neighbours only if groups in the order of the rows
-        # are too wide for sums about a middle.
+        # are too wide for sums about a middle. Widths are relative to the bandwidth, or to the
+        # standard deviation of the keys if the bandwidth is wider than all keys.
         if len(rows) > size and (self.is_quick or self._basis.degree):
-            unit = np.minimum(scales[rows].min(), self._extent)
+            unit = np.minimum(scales[rows].min(), self._key_std)
             with np.errstate(over="ignore"):
                 too_wide = np.ptp(self._numeric_queries[rows], axis=0) > self._max_width * unit
             if too_wide.any():
@@ -125,12 +126,13 @@ class GroupedPairs:
         """Split a group that is too wide for sums of powers about its middle.
 
         `rows` are its queries, and `min_scale` is their smallest scale. The result is a list of
-        arrays of rows.
+        arrays of rows. The width is limited relative to the window, or to the keys if the
+        window is wider than these, since sums lose digits if a query is far from the middle.
         """
         if not self._basis.degree:
             return [rows]
         with np.errstate(over="ignore"):
-            points = self._numeric_queries[rows] / np.minimum(min_scale, self._extent)
+            points = self._numeric_queries[rows] / np.minimum(min_scale, self._key_std)
         groups = split(points, np.arange(len(points)), max_width=self._max_width)
         return [rows[group] for group in groups]
 

@@ -22,9 +22,10 @@ from ._keys import ranges
 # as normal rows of 64 features have, averages in single precision have five digits.
 _TOLERANCE = {np.float64: 5e-13, np.float32: 5e-5}
 # The fused kernel needs queries, keys and values with the same number of columns, in single
-# precision a multiple of the first number. More columns of values than the second number are
-# cheaper in several passes.
-_MULTIPLE, _MAX_WIDTH = 16, 64
+# precision a multiple of this number.
+_MULTIPLE_IN_FLOAT32 = 16
+# More columns of values than this are averaged in several passes, which takes less time.
+_MAX_COLUMNS_OF_PASS = 64
 # Keys that a query leaves out are subtracted if their share of the weight is at most this.
 _MAX_LEFT_OUT = 0.9
 
@@ -32,9 +33,10 @@ _MAX_LEFT_OUT = 0.9
 def fused_sums(problem):
     """Compute `Sums` for averages over all keys, by a kernel with a dot-product form.
 
-    They are computed in the precision of the result: the sums of weights are 1 and the shifts
-    their logarithms. If they are not accurate for a query, the bound on its error is infinite.
-    None if this version of torch has another operator.
+    They are computed in the precision of the result. The sums of each query are divided by the
+    sum of its weights: the sum of weights becomes 1, and its logarithm is the shift. If the
+    sums are not accurate for a query, the bound on its error is infinite. The result is None if
+    this version of torch lacks the operator, or has it with other arguments.
     """
     form, values = problem.kernel.as_dot_product(problem.queries, problem.keys), problem.values
     bias = form.key_bias + np.log(problem.weights)
@@ -43,7 +45,7 @@ def fused_sums(problem):
     try:
         with torch.no_grad():
             outputs = softmax_average(*map(torch.from_numpy, arrays))
-    except (AttributeError, RuntimeError, TypeError):  # the operator is not public
+    except (AttributeError, RuntimeError, TypeError):  # the operator is private
         return None
     averages, log_sums = (x.numpy().astype(np.float64) for x in outputs)
     is_accurate = _log_weight_error(problem, dtype) <= _TOLERANCE[dtype]
@@ -61,7 +63,11 @@ def fused_sums(problem):
         log_sums += np.log(remaining_weight)
         error_bound[weight_left_out > _MAX_LEFT_OUT] = np.inf
     columns = np.column_stack([np.ones(len(averages)), averages])
-    return Sums(log_sums + form.query_bias, np.array(columns.T[None]), error_bound)
+    return Sums(
+        shift=log_sums + form.query_bias,
+        sums=np.array(columns.T[None]),
+        error_bound=error_bound,
+    )
 
 
 def _log_weight_error(problem, dtype):
@@ -79,10 +85,10 @@ def softmax_average(queries, keys, values, bias):
     Queries (n, d), keys (m, d), values (m, p) and bias (m,) are tensors.
     """
     averages = []
-    for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
+    for columns in blocks(max(values.shape[1], 1), _MAX_COLUMNS_OF_PASS):
         width = max(queries.shape[1], values[:, columns].shape[1])
-        if queries.dtype == torch.float32:
-            width = -(-width // _MULTIPLE) * _MULTIPLE
+        if queries.dtype == torch.float32:  # round up to the next multiple
+            width = -(-width // _MULTIPLE_IN_FLOAT32) * _MULTIPLE_IN_FLOAT32
         # Columns of 0 change no score. The kernel reads rows as if they were contiguous,
         # whatever the strides are.
         q, k, v = (

@@ -118,8 +118,9 @@ class LinearTimeKeys(ABC):
     def sums(self, queries, scale, left_out=None, *, max_share=1.0):
         """Compute `Sums` about queries (n, n_axes), at a scale that is a number or (n,).
 
-        `left_out` (n, 2) is the range of keys, as passed, that each query leaves out. Sums that
-        are not well above their error bound are computed again from pairs. They stay as they
+        `left_out` (n, 2) is the range of keys that each query leaves out: positions in the
+        order in which the keys were passed, not in that of `points`. Sums that are not well
+        above their error bound are computed again from pairs. They stay as they
         are, with this bound, if pairs are slow, or if more than the share `max_share` of the
         queries has such sums. Returns None if `_in_linear_time` and `_by_pairs` both estimate
         that another algorithm is faster.

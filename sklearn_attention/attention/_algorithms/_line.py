@@ -130,13 +130,14 @@ class Line(LinearTimeKeys):
     def _cutoff_from_nearest(self, nearest):
         """Return the distances (n,) beyond which keys are negligible beside the nearest one.
 
-        `nearest` (n,) are the distances to the nearest keys. Both are in bandwidths times the
-        scale.
+        `nearest` (n,) are the distances to the nearest keys. The unit of all distances is the
+        bandwidth times the scale.
         """
         # The kernel's logarithm is concave in the distance. So beyond `nearest` + `step` it
         # falls by at least `slope` (positive) per unit, its mean fall over the step; a Gaussian
-        # falls by about 1 over this step. It also falls at least as fast as from 0, so
-        # `nearest` plus the cutoff of a key at distance 0 is enough as well.
+        # falls by about 1 over this step. For the same reason it falls over any distance from
+        # `nearest` on by at least as much as from 0 on. So the cutoff of a key at distance 0,
+        # added to `nearest`, is a valid bound as well.
         step = 1 / np.maximum(nearest, 1.0)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             log = self.kernel.log_profile

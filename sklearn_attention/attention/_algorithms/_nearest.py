@@ -89,16 +89,17 @@ def distance_along(line, queries, left_out):
     It is infinite for a query that leaves out all keys.
     """
     x, n_keys = line.x, len(line.x)
+    # The positions of the last key before each query, and of the first one that is not before.
     after = np.searchsorted(x, queries)
     before = after - 1
-    for nearest, step in ((before, -1), (after, 1)):
+    for positions, step in ((before, -1), (after, 1)):
         rows = np.arange(0 if left_out is None else len(queries))
-        # Step past the keys that are left out.
+        # Positions of keys that a query leaves out are moved on, in place, key by key.
         while len(rows):
-            rows = rows[(nearest[rows] >= 0) & (nearest[rows] < n_keys)]
+            rows = rows[(positions[rows] >= 0) & (positions[rows] < n_keys)]
             limits = left_out.take(rows, axis=0)
-            rows = rows[inside(limits, line.order[nearest[rows]])]
-            nearest[rows] += step
+            rows = rows[inside(limits, line.order[positions[rows]])]
+            positions[rows] += step
     below = np.where(before >= 0, queries - x[before.clip(0)], np.inf)
     above = np.where(after < n_keys, x[after.clip(max=n_keys - 1)] - queries, np.inf)
     return np.minimum(below, above)
