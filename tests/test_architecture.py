@@ -61,7 +61,7 @@ TORCH = {
     "attention._algorithms._fused",
     "nn",
     "training",
-    *(f"forecasting.{name}" for name in ("_candidate_network", "_network")),
+    "forecasting._network",
     *(f"sequence.{name}" for name in ("_language_network", "_seq2seq_network")),
     "transformer._network",
 }

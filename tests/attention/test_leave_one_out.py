@@ -82,7 +82,7 @@ def soft(queries, keys):
     return 1 / (1 + ((queries[:, None] - keys[None]) ** 2).sum(-1))
 
 
-def test_lines_take_functions_but_no_signed_kernels():
+def test_lines_accept_functions_as_kernels_and_refuse_signed_kernels():
     (X, values), kernel = make_data(), as_kernel(soft)
     found = LeaveOneOut(X, values, kernel, bandwidth=0.5, degree=1).predictions()
     check_predictions(found, refit(X, values, kernel, 1, 0.5), 1e-8)
@@ -118,7 +118,7 @@ def test_any_bandwidth_equals_attend(kernel, h, d):
 @pytest.mark.parametrize(
     ("name", "places"), [("gaussian", "cauchy"), ("laplacian", "outlier"), ("boxcar", "normal")]
 )
-def test_many_scales_of_scattered_places(places, name):
+def test_scales_together_score_as_one_by_one(places, name):
     rng = np.random.default_rng(0)
     x = rng.standard_cauchy(200) if places == "cauchy" else rng.normal(size=200)
     if places == "outlier":
@@ -138,7 +138,7 @@ def test_many_scales_of_scattered_places(places, name):
     [(Gaussian(), 1, True), (Epanechnikov(), 0, True), (Matern32(), 1, False)],
     ids=repr,
 )
-def test_a_scale_for_each_row(kernel, degree, mixed):
+def test_each_row_may_have_its_own_scale(kernel, degree, mixed):
     X, values = make_data(50, 2)
     if mixed:
         X[:, 1] = np.arange(50) % 3
@@ -164,7 +164,7 @@ def test_a_scale_for_each_row(kernel, degree, mixed):
 
 
 @pytest.mark.parametrize(("degree", "d"), [(0, 1), (1, 2), (2, 1)])
-def test_rows_without_neighbours(d, degree):
+def test_an_isolated_row_fits_itself_and_follows_empty(d, degree):
     X, values = make_data(30, d)
     X[0] += 10.0
     smoother = LeaveOneOut(X, values, Epanechnikov(), degree=degree)
@@ -230,7 +230,7 @@ def test_a_gap_is_weight_0_for_the_rows_around(kernel, d):
     ],
     ids=str,
 )
-def test_scales_and_positions_that_do_not_fit(options, message):
+def test_wrong_scales_and_positions_are_refused(options, message):
     X = np.zeros((4, 2))
     with pytest.raises(ValueError, match=message):
         attend(**{"queries": X, "keys": X, "values": X} | options)

@@ -70,7 +70,7 @@ def data(place, n_features, seed=0):
     [("heavy tails", False), ("clusters", True), ("outlier", False), ("rounded", True)],
 )
 @pytest.mark.parametrize("kernel", [*KERNELS, *PRODUCTS], ids=str)
-def test_averages(place, kernel, leave_out, always):
+def test_averages_by_trees_equal_all_pairs(place, kernel, leave_out, always):
     queries, keys, values, weights = data(place, 3 + leave_out)
     options = {
         "bandwidth": (KERNELS | PRODUCTS)[kernel], "sample_weight": weights,
@@ -86,7 +86,7 @@ def test_averages(place, kernel, leave_out, always):
 
 
 @pytest.mark.parametrize(("kernel", "degree"), [("epanechnikov", 0), ("gaussian", 1)])
-def test_scales_of_the_bandwidth(kernel, degree, always, monkeypatch):
+def test_scores_at_several_scales_equal_all_pairs(kernel, degree, always, monkeypatch):
     _, keys, values, weights = data("normal", 3)
     smoother = LeaveOneOut(
         keys, values, as_kernel(kernel), bandwidth=0.3, degree=degree, sample_weight=weights
@@ -102,7 +102,7 @@ def test_scales_of_the_bandwidth(kernel, degree, always, monkeypatch):
         np.testing.assert_allclose(found, asked, rtol=1e-9)
 
 
-def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
+def test_scores_stay_in_the_order_of_the_scales(monkeypatch):
     _, keys, values, _ = data("clusters", 3)
     smoother = LeaveOneOut(keys, values, as_kernel("epanechnikov"), bandwidth=1.0)
     scales = [50.0, 0.2, 60.0, 70.0, 0.3]
@@ -121,7 +121,7 @@ def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
 @pytest.mark.parametrize(
     ("numbers", "n_features"), [("gaussian", 3), (ProductKernel("boxcar"), 1)], ids=str
 )
-def test_categories(numbers, n_features, lam, always, monkeypatch):
+def test_kernels_with_categories_equal_all_pairs(numbers, n_features, lam, always, monkeypatch):
     queries, keys, values, _ = data("normal", n_features + 2)
     for x in (keys, queries):
         x[:, -2:] = abs(np.round(x[:, -2:]))
@@ -160,7 +160,7 @@ def test_less_than_1e_12_of_a_sum_is_left_out(kernel, weight, always):
     assert always.count(1) >= 13
 
 
-def test_trees_where_they_pay(monkeypatch):
+def test_trees_are_used_only_for_many_rows_and_local_kernels(monkeypatch):
     monkeypatch.undo()
     rng = np.random.default_rng(0)
     x = rng.normal(size=(4000, 3))

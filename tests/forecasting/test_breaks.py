@@ -24,7 +24,7 @@ def fallen(seed, harmonic, n_since):
 @pytest.mark.usefixtures("all_rates")
 @pytest.mark.parametrize("shift", [0, -200])
 @pytest.mark.parametrize("case", [(0, 0, 12), (2, 5, 14)])
-def test_ends_stay_near_what_a_series_has_shown(case, shift):
+def test_interval_ends_stay_within_1_75_changes_of_the_series(case, shift):
     """Also on the scale of logarithms, which negative values do not have."""
     series = fallen(*case) + shift
     found = TransformerForecaster(12).fit(series).predict(coverage=0.9)
@@ -95,7 +95,7 @@ def test_the_interval_after_a_first_jump_contains_the_present(model, n_since):
 
 
 @pytest.mark.parametrize("model", FORECASTERS)
-def test_a_jump_that_is_observed_later_is_seen_too(model):
+def test_intervals_reach_a_jump_in_update_or_history(model):
     values = 50 + np.random.default_rng(0).normal(size=60)
     fitted = model(6).fit(pd.Series(values, MONTHS[:60]))
     assert fitted.predict(coverage=0.9)["upper_90"].max() < 60
@@ -140,7 +140,7 @@ def test_ends_are_no_farther_than_a_multiple_of_the_largest_change():
 
 
 @pytest.mark.parametrize("noise", [0.001, 0.01])
-def test_analogs_do_not_run_away_after_a_step(noise):
+def test_analog_forecasts_stay_near_the_new_level_after_a_step(noise):
     """What followed quiet windows is not measured in their units where it was a jump."""
     errors = noise * np.random.default_rng(0).normal(size=100)
     values = np.repeat([10.0, 12.5], [84, 16]) * (1 + errors)

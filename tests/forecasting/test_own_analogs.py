@@ -67,7 +67,7 @@ def test_forecasts_are_those_of_a_loop(temperature):
         np.testing.assert_allclose(found[i], expected, rtol=1e-6)
 
 
-def test_unknown_and_short_series_have_none():
+def test_unknown_and_short_series_are_forecast_as_nan():
     series, validation, analogs, held_out = fit((80, 25))
     there = ~np.isnan(held_out[:, 0, 0])
     assert set(validation.tests.series[there]) == {0}

@@ -66,7 +66,7 @@ class TestMoreKeysThanLearnedFrom:
         monkeypatch.setattr(module, "_N_KEYS", 50)
         monkeypatch.setattr(module, "_N_QUERIES", 30)
 
-    def test_averages_are_over_some_rows_and_those_held_out(self, monkeypatch):
+    def test_averages_use_all_held_out_rows_and_a_sample_of_the_others(self, monkeypatch):
         monkeypatch.setattr(module, "_MAX_AVERAGED", 150)
         training, held_out = make_training(400), np.arange(0, 400, 4)
         fitted, left_out = fit(AverageLearner(), training, held_out)
@@ -105,7 +105,7 @@ class TestDescend:
         np.testing.assert_allclose(found[free], TARGET[free], atol=0.02)
         np.testing.assert_array_equal(found[~free], 0)
 
-    def test_a_matrix_that_cannot_be_factorised_raises_the_noise(self):
+    def test_noise_rises_until_the_matrix_can_be_factorised(self):
         calls = []
 
         def gradient_at(point):
@@ -122,7 +122,7 @@ class TestDescend:
 
 
 @pytest.mark.parametrize("n", [1, 5, 1000])
-def test_rows_that_count_have_their_neighbours_in_a_batch(n):
+def test_scored_rows_have_their_neighbours_in_the_batch(n):
     rng = np.random.default_rng(0)
     z = rng.normal(size=(n, 2)).astype("float32")
     kernel = LearnedKernel.start([np.array([0, 1])], [np.ones(2)], 2, as_kernel("gaussian"))

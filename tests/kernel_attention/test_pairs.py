@@ -14,7 +14,7 @@ def test_the_gram_matrix_equals_its_formula(formula, rough, linear):
 
 
 # What derivatives are is told by those of leave-one-out errors, and by slopes of predictions.
-def test_derivatives_do_not_mind_rows_that_coincide():
+def test_derivatives_are_finite_where_rows_coincide():
     rows = [np.repeat(z, 2, axis=0) for z in make_rows(5)]
     for formula in PROFILES:
         pairs = Pairs(make_kernel(formula, linear=True), rows)

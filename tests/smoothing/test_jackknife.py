@@ -9,7 +9,7 @@ from sklearn_attention.smoothing._uncertainty import jackknife_intervals
 
 
 @pytest.mark.parametrize("moved", [0.0, 1e-9, 0.1, 10.0])
-def test_intervals_by_sorting(moved):
+def test_intervals_equal_sorting_all_errors(moved):
     rng = np.random.default_rng(0)
     for n in (3, 20, 400):
         sizes = np.abs(rng.normal(size=(n, 2))).round(2)  # with ties

@@ -58,7 +58,7 @@ def slow_weights(X, y, bandwidth, weights, degree):
 
 class TestWeights:
     @pytest.mark.parametrize("degree", [0, 1])
-    def test_are_those_of_loops(self, degree):
+    def test_weights_equal_those_of_a_loop_over_rows(self, degree):
         X, y, _ = curve(60, outliers=[10, 30, 31])
         model = LocalPolynomialRegressor(bandwidth=0.08, degree=degree, robust=True).fit(X, y)
         found = model.robustness_weights_
@@ -70,7 +70,7 @@ class TestWeights:
         assert (y > high)[[10, 30, 31]].all()
 
     @pytest.mark.slow
-    def test_make_the_fit_that_they_are_passed_to(self):
+    def test_passing_weights_to_a_plain_fit_gives_the_robust_fit(self):
         X, y, _ = curve(outliers=[20, 50])
         weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
         robust = LocalPolynomialRegressor(robust=True).fit(X, y, weight)
@@ -96,7 +96,7 @@ class TestWeights:
         model.fit(np.r_[X, more], np.r_[y, targets], weights)
         np.testing.assert_allclose(model.robustness_weights_[:60], expected, rtol=1e-9)
 
-    def test_are_exact_where_most_rows_are(self):
+    def test_two_outliers_beside_an_exact_line_get_weight_0(self):
         X = np.linspace(0, 1, 50)[:, None]
         y = 2 * X[:, 0]
         y[[7, 33]] += 1
@@ -106,7 +106,7 @@ class TestWeights:
 
 
 class TestUncertainty:
-    def test_variance_is_that_of_huber(self):
+    def test_noise_variance_equals_hubers_formula(self):
         rng = np.random.default_rng(0)
         X, y = rng.uniform(size=(200, 1)), rng.normal(size=200)
         model = NadarayaWatsonRegressor(robust=True, bandwidth=0.3).fit(X, y)
@@ -146,7 +146,7 @@ class TestEstimator:
         model.set_params(robust=False).fit(X, y)
         model.set_params(robust=True).fit(X, np.ones(60))
 
-    def test_rows_far_from_most_are_weighed_where_they_are(self):
+    def test_remote_rows_on_the_line_keep_their_weight(self):
         x = np.r_[np.linspace(0, 1, 192), np.linspace(5, 400, 8)]
         y = 2 * x + 0.1 * np.random.default_rng(0).normal(size=200)
         model = LocalPolynomialRegressor(robust=True, degree=1, bandwidth=5.0)
@@ -155,7 +155,7 @@ class TestEstimator:
         np.testing.assert_allclose(model.predict([[400.0]]), [800.0], rtol=0.01)
 
     @each_regressor
-    def test_errors(self, kind):
+    def test_invalid_robust_one_row_and_dask_are_refused(self, kind):
         X, y, _ = curve(20)
         with pytest.raises(ValueError, match="robust='yes' is not valid: pass True or False"):
             kind(robust="yes").fit(X, y)

@@ -95,7 +95,7 @@ def test_left_out_predictions_are_those_of_ridges_without_the_row(shape):
     assert np.mean((left_out - y) ** 2) > np.mean((fitted - y) ** 2)
 
 
-def test_logits_are_as_sharp_as_left_out_rows_want():
+def test_sharpness_minimises_the_left_out_log_loss():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     classes = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
@@ -109,7 +109,7 @@ def test_logits_are_as_sharp_as_left_out_rows_want():
 
 
 class TestBlend:
-    def test_weights_are_the_likeliest(self):
+    def test_weights_minimise_the_penalised_loss(self):
         rng = np.random.default_rng(0)
         classes = rng.integers(3, size=500)
         baseline = 2 * np.eye(3)[classes] + rng.normal(size=(500, 3))
@@ -226,7 +226,7 @@ class TestEstimators:
         own = model.encoder_.outputs(model._read(X)[0], "cpu").reshape(90, -1, 5)
         assert (np.diff(own, axis=2) < 0).any()
 
-    def test_quantiles_that_were_not_learned(self):
+    def test_quantiles_that_were_not_learned_are_refused(self):
         X, y = np.eye(4), np.arange(4.0)
         small = {**TINY, "baseline": False}
         model = TransformerRegressor(**small, loss="quantile", quantile=0.9).fit(X, y)
@@ -245,7 +245,7 @@ class TestEstimators:
         np.testing.assert_array_equal(medians.predict_quantiles(X)[:, 0], medians.predict(X))
 
     @pytest.mark.usefixtures("few_convolutions")
-    def test_weights_where_there_is_nothing_to_choose(self):
+    def test_weights_are_0_and_1_without_baseline_or_held_out_rows(self):
         X, y = make_series(30)
         architecture = Architecture(patch_length=4)
         model = TransformerClassifier(**TINY, baseline=False, architecture=architecture)
@@ -259,7 +259,7 @@ class TestEstimators:
         with pytest.raises(ValueError, match="baseline='yes' is not valid"):
             TransformerClassifier(**TINY, baseline="yes").fit(X, y)
 
-    def test_tables_have_trees(self):
+    def test_the_baseline_of_tables_is_boosted_trees(self):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"x": rng.normal(size=120), "c": rng.choice(list("uvw"), 120)})
         frame.loc[::7, "x"] = np.nan
@@ -348,7 +348,7 @@ class TestSeveralOutputs:
         with pytest.raises(ValueError, match=r"y has shape \(60,\), .* 2 outputs"):
             model.score(X, y[:, 0])
 
-    def test_of_one_row_and_of_all_rows(self):
+    def test_a_class_of_one_row_or_of_all_rows_has_finite_probabilities(self):
         X, y = make_labels("features")
         y = np.column_stack([y, ["rare", *["usual"] * 59], ["only"] * 60])
         found = TransformerClassifier(**TINY, baseline=True).fit(X, y).predict_proba(X)

@@ -29,7 +29,7 @@ from sklearn_attention.transformer._forms import form_of
         (pd.Series([pd.Series([1.0, 2.0]), pd.Series([3.0, 4.0])]), "steps"),
     ],
 )
-def test_goes_by_what_there_is(X, form):
+def test_the_form_is_guessed_from_the_rows(X, form):
     assert form_of(X) == form
 
 
@@ -57,7 +57,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_some_rows_are_predicted_as_all(name):
+def test_a_slice_of_rows_is_predicted_as_within_all_rows(name):
     tokens, X, form = FORMS[name]
     y = np.array([1.0, -2.0, 0.5, 3.0, 7.0])
     model = regress(X, y, tokens=tokens)
