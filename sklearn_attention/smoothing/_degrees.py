@@ -38,12 +38,14 @@ _MIN_WEIGHT = 1e-3
 _MAX_RATIO_OF_ROUGH = 0.97
 # ... and either move two neighbouring rows by the first number of residual standard deviations,
 # or by the second while they gain nothing over the calm rows. Calm is this share of the rows,
-# those whose larger residual is smallest, and a ratio of at least this limit counts as no gain.
-# Where noise is autocorrelated, narrow averages follow it everywhere, and gain over calm rows.
+# those whose larger residual is smallest. There is no gain if their ratio of mean squares is
+# below 1 by less than a sampling error: the last number over the square root of the number of
+# rows. Where noise is autocorrelated, narrow averages follow it everywhere, and gain over calm
+# rows.
 _SURE_STEP, _MIN_STEP = 2.0, 0.8
-_CALM_SHARE, _MIN_RATIO_OF_CALM = 0.75, 0.95
+_CALM_SHARE, _SAMPLING_ERROR = 0.75, 0.6
 # Chosen on 288 curves with autocorrelated noise (coefficients 0.3 to 0.95, 60 to 500 rows), of
-# which 5 count as rough, 264 ordinary curves, of which 2 do, and blocks, bumps and Doppler's
+# which 4 count as rough, 264 ordinary curves, of which 2 do, and blocks, bumps and Doppler's
 # curve with 256 rows and a signal-to-noise ratio of 7, where squared errors become 0.69, 0.10
 # and 0.51 times as large. In fewer rows than these, two neighbours may agree by chance.
 _MIN_ROWS_OF_ROUGH = 50
@@ -202,9 +204,8 @@ def _is_rough(x, residuals, narrow_residuals):
     is_calm = larger <= np.quantile(larger, _CALM_SHARE)
     squares, narrow_squares = np.square(residuals), np.square(narrow_residuals)
     is_better = narrow_squares.mean() < _MAX_RATIO_OF_ROUGH * squares.mean()
-    is_better_if_calm = (
-        narrow_squares[is_calm].mean() <= _MIN_RATIO_OF_CALM * squares[is_calm].mean()
-    )
+    max_ratio = 1 - _SAMPLING_ERROR / np.sqrt(len(x))
+    is_better_if_calm = narrow_squares[is_calm].mean() <= max_ratio * squares[is_calm].mean()
     # 2. A step is the smaller move at two neighbouring places, if both are in one direction.
     # The move at a place is the mean over its rows, so that copies of rows are no neighbours.
     _, places, counts = np.unique(x, return_inverse=True, return_counts=True)
