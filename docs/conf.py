@@ -2,6 +2,7 @@
 
 import collections
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from _chooser import draw_chooser  # noqa: E402
 from _displays import draw_displays  # noqa: E402
 from _evidence import draw_charts  # noqa: E402
 from _hero import draw_heroes  # noqa: E402
+from _thumbnails import draw_thumbnails  # noqa: E402
 
 project = "sklearn-attention"
 author = "the sklearn-attention developers"
@@ -82,8 +84,7 @@ sphinx_gallery_conf = {
     "reference_url": {"sklearn_attention": None},
     "download_all_examples": False,
     "show_signature": False,
-    # Of examples without a picture.
-    "default_thumb_file": str(HERE / "images" / "one_average.png"),
+    "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
     # What draws has its picture on the page.
@@ -153,6 +154,7 @@ def draw_pictures(app):
     draw_charts(folder)
     draw_displays(folder)
     draw_chooser(folder)
+    draw_thumbnails(folder)
 
 
 def skip_fields(app, what, name, obj, skip, options):
@@ -220,6 +222,19 @@ def find_short_name(app, env, node, text):
     return None
 
 
+def describe_cards(app, doctree):
+    """Write the first sentence of examples, which else is a tooltip, on their cards."""
+    sentence = ""
+    for raw in doctree.findall(nodes.raw):
+        html = raw.astext()
+        if card := re.search(r'(class="sphx-glr-thumbcontainer".*?) tooltip="([^"]*)"', html):
+            sentence = card[2]
+            html = html.replace(card[0], card[1])
+        elif "sphx-glr-thumbnail-title" in html:
+            html = html.replace("</div>", f'</div><p class="card-sentence">{sentence}</p>', 1)
+        raw[:] = [nodes.Text(html)]
+
+
 def strip_code(app, doctree):
     """Leave out the empty line that tests of the code need at its end."""
     for block in doctree.findall(nodes.literal_block):
@@ -229,8 +244,11 @@ def strip_code(app, doctree):
 
 
 def setup(app):
-    app.connect("builder-inited", draw_pictures)
+    app.connect(
+        "builder-inited", draw_pictures, priority=400
+    )  # before the gallery takes thumbnails
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("doctree-read", link_names)
+    app.connect("doctree-read", describe_cards)
     app.connect("doctree-read", strip_code)
     app.connect("missing-reference", find_short_name)

@@ -123,6 +123,17 @@ def test_what_the_stored_inventories_list_exists(peer):
         assert pkgutil.resolve_name(name) is not None
 
 
+def test_the_first_paragraph_of_an_example_is_a_sentence_for_its_card():
+    scripts = list(ROOT.glob("examples/*/*.py"))
+    assert len(scripts) > 30
+    for path in scripts:
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+        sentence = " ".join(
+            docstring.strip("=\n").partition("=\n\n")[2].partition("\n\n")[0].split()
+        )
+        assert re.fullmatch(r"[A-Z][^.:]{20,100}\.", sentence), path
+
+
 def test_the_page_on_the_house_names_every_folder_and_shared_module():
     page = HOUSE.read_text("utf-8")
     package = ROOT / "sklearn_attention"

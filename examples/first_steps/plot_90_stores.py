@@ -1,6 +1,8 @@
 """
 Stores with promotions
 ======================
+
+Forecast the sales of two stores, and see how much of them promotions add.
 """
 
 import numpy as np
