@@ -231,7 +231,7 @@ def describe_cards(app, doctree):
             sentence = card[2]
             html = html.replace(card[0], card[1])
         elif "sphx-glr-thumbnail-title" in html:
-            html = html.replace("</div>", f'</div><p class="card-sentence">{sentence}</p>', 1)
+            html = html.replace("</div>", f'</div><div class="card-text">{sentence}</div>', 1)
         raw[:] = [nodes.Text(html)]
 
 
