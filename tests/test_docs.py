@@ -5,6 +5,7 @@ import collections
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -103,6 +104,34 @@ def test_the_page_on_choosing_names_every_estimator():
     assert len(estimators) > 15
     page = (ROOT / "docs" / "choosing.md").read_text("utf-8")
     assert estimators <= set(re.findall(r"`(\w+)`", page))
+
+
+def test_the_chooser_leads_to_estimators():
+    source = (ROOT / "docs" / "_chooser.txt").read_text("utf-8")
+    chosen = re.findall(r"> (\w+)$", source, re.M)
+    assert len(chosen) > 15
+    assert all(hasattr(getattr(sklearn_attention, name), "fit") for name in chosen)
+    assert len(chosen) == len(set(chosen))
+
+
+@pytest.mark.parametrize("peer", ["numpy", "pandas", "scikit-learn", "scipy"])
+def test_what_the_stored_inventories_list_exists(peer):
+    lines = (ROOT / "docs" / "inventories" / f"{peer}.txt").read_text("utf-8").splitlines()
+    names = [line.split()[0] for line in lines if not line.startswith("#")]
+    assert names
+    for name in names:
+        assert pkgutil.resolve_name(name) is not None
+
+
+def test_the_first_paragraph_of_an_example_is_a_sentence_for_its_card():
+    scripts = list(ROOT.glob("examples/*/*.py"))
+    assert len(scripts) > 30
+    for path in scripts:
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+        sentence = " ".join(
+            docstring.strip("=\n").partition("=\n\n")[2].partition("\n\n")[0].split()
+        )
+        assert re.fullmatch(r"[A-Z][^.:]{20,100}\.", sentence), path
 
 
 def test_the_page_on_the_house_names_every_folder_and_shared_module():

@@ -1,5 +1,6 @@
 """Each figure of the first pages is that of a table of the benchmarks."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -168,6 +169,35 @@ def test_each_result_of_the_landing_page_is_that_of_a_benchmark():
         f"`NadarayaWatsonRegressor` {rounded(ours, 2)}, statsmodels {rounded(theirs, 2)} |",
     ]
     assert len(mean_ranks) == 9
+
+
+def test_the_bars_of_the_landing_page_are_ranks_of_the_benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    evidence = importlib.import_module("_evidence")
+    n_tables, ranks = ranks_of_tables("Regression")
+    drawn, n_drawn = evidence.table_ranks()
+    assert n_drawn == int(n_tables)
+    assert drawn.round(3).to_dict() == pytest.approx(ranks, abs=1e-3)
+    ranks, n_series = evidence.classified_series_ranks()
+    measured = listed({name: rounded(rank) for name, rank in ranks.drop("transformer").items()})
+    assert f"| {n_series} sequence-" in row_of_classified_series()
+    assert row_of_classified_series().endswith(
+        f"**{rounded(ranks['transformer'])}** | {measured} |"
+    )
+    ranks, n_series = evidence.forecast_ranks()
+    assert row_of_cuts().startswith(f"| {n_series} sets of series")
+    assert f"of {len(ranks)} forecasters" in row_of_cuts()
+    for name in ("AutoTheta", "MSTL"):
+        assert f"{name} {rounded(ranks[name])} (" in row_of_cuts()
+
+
+@pytest.mark.slow
+def test_the_code_of_the_landing_page_runs():
+    jobs = re.findall(r"```python\n(.*?)```", page("docs/index.md"), re.DOTALL)
+    assert len(jobs) == 3
+    for job in jobs:
+        assert len([line for line in job.splitlines() if line]) == 6
+        exec(job, {})
 
 
 def test_what_a_fit_and_a_prediction_of_a_table_cost():

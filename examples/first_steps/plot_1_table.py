@@ -1,6 +1,8 @@
 """
 A table with missing cells
 ==========================
+
+Predict a table with missing cells, with intervals, and show the rows behind one prediction.
 """
 
 import matplotlib.pyplot as plt

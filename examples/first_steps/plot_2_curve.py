@@ -1,6 +1,8 @@
 """
 A curve with its band
 =====================
+
+Smooth a noisy curve, and draw it with its confidence band.
 """
 
 import matplotlib.pyplot as plt

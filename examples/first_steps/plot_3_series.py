@@ -1,6 +1,8 @@
 """
 Three series with holidays
 ==========================
+
+Forecast three series at once, with holidays that are known in advance.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,8 @@
 """
 A search over kernels
 =====================
+
+Let a grid search choose a kernel, behind a pipeline that encodes the columns.
 """
 
 import pandas as pd

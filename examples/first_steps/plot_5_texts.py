@@ -1,6 +1,8 @@
 """
 Short texts
 ===========
+
+Classify short texts, and draw the probability of each class.
 """
 
 import pandas as pd

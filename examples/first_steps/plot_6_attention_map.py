@@ -1,6 +1,8 @@
 """
 An attention map
 ================
+
+Draw which tokens of a text a transformer attends to.
 """
 
 import matplotlib.pyplot as plt

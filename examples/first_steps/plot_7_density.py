@@ -1,6 +1,8 @@
 """
 A density in the plane
 ======================
+
+Estimate the joint density of two columns, and draw it in the plane.
 """
 
 import matplotlib.pyplot as plt

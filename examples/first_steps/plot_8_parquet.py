@@ -1,6 +1,8 @@
 """
 Rows in Parquet
 ===============
+
+Fit a smoother to rows in Parquet files, which need not fit into memory.
 """
 
 import tempfile

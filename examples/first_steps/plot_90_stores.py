@@ -1,6 +1,8 @@
 """
 Stores with promotions
 ======================
+
+Forecast the sales of two stores, and see how much of them promotions add.
 """
 
 import numpy as np
@@ -13,7 +15,7 @@ rng, days = np.random.default_rng(0), pd.date_range("2024-01-01", periods=300)
 sales = []
 for store, level in (("north", 50), ("south", 80)):
     promotion = rng.random(300) < 0.1
-    y = level + 10 * (days.dayofweek > 4) + 25 * promotion + rng.normal(0, 3, 300)
+    y = level + 10 * (days.day_of_week > 4) + 25 * promotion + rng.normal(0, 3, 300)
     rows = {"unique_id": store, "ds": days, "promotion": promotion * 1.0, "y": y}
     sales.append(pd.DataFrame(rows))
 sales = pd.concat(sales)

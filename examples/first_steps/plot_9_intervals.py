@@ -1,6 +1,8 @@
 """
 Intervals behind a pipeline
 ===========================
+
+Predict intervals behind a pipeline, and see how many targets lie inside.
 """
 
 import matplotlib.pyplot as plt

@@ -3,6 +3,9 @@
 Forecast a hundred thousand series
 =======================================
 
+Forecast as many series as you have on the workers of a Dask cluster, none of which has all
+rows.
+
 A panel of any size is forecast on the workers of a Dask cluster. Series are brought together in
 groups of about 500, and each worker fits a forecaster to one group after the other, so that no
 machine has all rows. Here the cluster is two processes of this machine with 2 GB each, and the
@@ -12,6 +15,8 @@ series are monthly sales that are simulated where they are needed; in practice t
 Run it as ``python panel_on_workers.py [n_series]`` where ``dask`` and ``distributed`` are
 installed. A hundred thousand series take about three minutes on two cores.
 """
+
+# sphinx_gallery_thumbnail_path = 'gallery/thumb_panel.svg'
 
 import sys
 import time

@@ -2,6 +2,8 @@
 Weights of forecasts that depend on the state of a series
 =========================================================
 
+See how a forecaster of a panel weights its methods by the state that a series is in.
+
 In a panel of thirty series or more, ``TransformerForecaster`` weights its candidates by the
 errors that they had at past origins where the state of a series was similar. The state is how
 far the candidates differ, how far their mean moves, and how far it departs from the last value.

@@ -3,6 +3,8 @@
 Forecast a pandas Series
 ========================
 
+Forecast a monthly series with intervals, and test the forecasts on its past.
+
 A forecaster takes a Series and returns one, with the index continued. This example forecasts a
 monthly series with intervals, shows the methods that the forecast combines, and compares
 forecasts of the past with observations.

@@ -3,6 +3,8 @@
 Choose a forecaster by cross-validation
 =======================================
 
+Tune a forecaster by cross-validation in which each fold comes after its training data.
+
 :class:`~sklearn.model_selection.GridSearchCV` tunes forecasters as other estimators, with two
 differences. With :class:`~sklearn.model_selection.TimeSeriesSplit` every fold is fitted on
 observations before its test. And ``fit`` takes only the series.

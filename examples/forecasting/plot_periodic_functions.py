@@ -3,6 +3,9 @@
 Forecast periodic functions with a transformer
 ==============================================
 
+Let a transformer alone continue periodic functions, and find the period in its attention
+weights.
+
 A published comparison trains transformers on the first 1000 steps of a sine, a growing sine and
 a square wave, and forecasts the next 200 from their own forecasts.
 ``TransformerForecaster(candidates=None)``, a transformer without other methods, does the same

@@ -2,6 +2,8 @@
 Series that break
 =================
 
+See what forecasts and their intervals do after level shifts, drops and stops.
+
 Level shifts, drops, a first jump and a stop, and a horizon beyond the history: forecasts go on
 from the level where a series is now, and intervals are as wide as what is not known yet.
 """

@@ -3,6 +3,8 @@
 Stores with promotions and holidays
 ===================================
 
+Forecast stores with promotions and holidays, and ask what each of these adds.
+
 Sales of four stores are forecast four weeks ahead, with promotions that are planned and
 holidays that are known. The example tests the forecasts on the past, draws them with intervals,
 and asks what each promotion and holiday adds.

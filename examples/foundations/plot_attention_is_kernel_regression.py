@@ -3,6 +3,8 @@
 Attention is kernel regression
 ==============================
 
+Compute attention by kernel regression, and kernel regression by attention.
+
 The attention of transformers and the regression of Nadaraya and Watson (1964) are the same
 formula: a kernel compares the query with the keys, its values are divided by their sum, and
 the result is the average with these weights. This example computes each by the code of the

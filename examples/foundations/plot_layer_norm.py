@@ -3,6 +3,8 @@ r"""
 LayerNorm as a projection and a scaling
 =======================================
 
+See in three dimensions what layer normalisation does to vectors, and how it helps attention.
+
 Layer normalisation subtracts the mean of a vector and divides by its standard deviation. In
 geometry (Brody, Alon and Yahav 2023) these steps are a projection onto the hyperplane
 orthogonal to :math:`(1, \dots, 1)` and a scaling onto a sphere. Both help attention: after the

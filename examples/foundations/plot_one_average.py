@@ -3,6 +3,8 @@ r"""
 One average, seven models
 =========================
 
+Compute seven models, from a smoother to a language model, by one formula.
+
 A smoother, a density, kernel regression, attention, a layer of a transformer, a forecast and a
 language model are one formula,
 

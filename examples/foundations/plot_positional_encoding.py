@@ -3,6 +3,8 @@ r"""
 Positional encodings
 ====================
 
+Draw how transformers encode the positions of tokens, and see that a shift is a rotation.
+
 Attention is an average, which does not depend on the order of the tokens. So transformers
 encode the position of every token in a vector, which they add to the token or concatenate with
 it. The standard vector has sines and cosines of the position,

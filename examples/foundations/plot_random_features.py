@@ -3,6 +3,8 @@ r"""
 Linear attention with random features
 =====================================
 
+Compute attention in linear time, and see how its error depends on the number of features.
+
 With a kernel that is a dot product of features, :math:`K(q, k) = \phi(q)^\top \phi(k)`, the
 weighted average can be computed in another order:
 

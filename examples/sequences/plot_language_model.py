@@ -3,6 +3,8 @@ r"""
 A language model of characters
 ==============================
 
+Train a language model on first sentences of docstrings, and let it write new ones.
+
 A language model predicts the probability of each token, given those before it:
 
 .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1}).

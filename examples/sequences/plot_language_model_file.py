@@ -3,6 +3,8 @@ r"""
 A language model of a large file
 ================================
 
+Train a language model on a file that does not fit into memory, and resume an interrupted fit.
+
 Texts that do not fit into memory are passed as paths: the file is read in pieces, once for its
 vocabulary and once for its tokens, which are kept in a temporary file of one or two bytes each.
 The training of a large text takes long, and may be killed. With a checkpoint, which is written

@@ -3,6 +3,8 @@ r"""
 Translate dates between formats
 ===============================
 
+Train a transformer that translates dates in eight formats into one, from examples alone.
+
 "Saturday, 21 Nov 2026", "11/21/26" and "21.11.2026" are the same day. A transformer learns such
 formats from examples, without a rule for each. Its encoder reads the characters of a text, and
 its decoder writes the date in the format of ISO 8601, with attention to the text.

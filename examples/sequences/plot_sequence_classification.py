@@ -3,6 +3,8 @@
 Classify digits as sequences
 ============================
 
+Classify sequences of several channels, and see which steps the transformer attends to.
+
 A handwritten digit of 8 by 8 pixels is a sequence of eight steps, its rows from the top, each
 with eight channels. :class:`~sklearn_attention.TransformerClassifier` makes a token of every
 row, applies self-attention, and classifies the mean of the tokens. It is compared with boosted

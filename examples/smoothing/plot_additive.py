@@ -3,6 +3,8 @@
 Ten features, of which a sum needs two
 ======================================
 
+Fit a sum of curves, one for each feature, where rows are few for ten features.
+
 A local polynomial in ten features needs many rows: few of them are near each other in all
 features. If the target is mainly a sum of functions of single features, these functions can be
 learned from far fewer rows. :class:`~sklearn_attention.LocalPolynomialRegressor` has both, and

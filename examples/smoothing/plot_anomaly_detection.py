@@ -3,6 +3,8 @@
 Anomaly detection with a chosen false-alarm rate
 ================================================
 
+Detect anomalies by the density of usual rows, at a rate of false alarms that you choose.
+
 A pump runs at low or at high speed. Its power and its temperature are usual only together: a
 medium power is an anomaly at any temperature, although it is not an extreme number. The
 density of the usual rows shows this, and a threshold on it has the rate of false alarms that

@@ -3,6 +3,8 @@
 Choose kernel and bandwidth by cross-validation
 ===============================================
 
+Choose the kernel and the bandwidth of a smoother by cross-validation in a pipeline.
+
 A Nadaraya-Watson regressor predicts a weighted average of the training targets, with the
 weights of a kernel. The kernel and its bandwidth are ordinary parameters, so
 :class:`~sklearn.model_selection.GridSearchCV` chooses them, here in a pipeline that

@@ -3,6 +3,8 @@
 Bandwidth as a trade-off of bias and variance
 =============================================
 
+See what too small and too large a bandwidth do, and how leave-one-out errors choose between.
+
 Kernel regression predicts a weighted average of the training targets, and the bandwidth is
 the width of the kernel. A small one averages few rows and follows their noise; a large one
 averages many and flattens the curve. Leave-one-out, the default of

@@ -3,6 +3,8 @@ r"""
 Every smoother is a matrix
 ==========================
 
+Draw smoothers and least squares as matrices, and read their degrees of freedom.
+
 Local averages, local lines, nearest neighbours and ordinary least squares have one form:
 each prediction is a weighted sum of the training targets,
 

@@ -3,6 +3,8 @@
 A smoother with error bars: the motorcycle crash
 ================================================
 
+Smooth a curve whose noise changes, with error bars that change with it.
+
 Sensors measured the acceleration of a dummy's head in simulated motorcycle crashes
 (Silverman 1985). It is flat, then falls and rises by many times the acceleration of free
 fall. The noise is small at first and large later, so the width of error bars must vary with it.

@@ -3,6 +3,8 @@
 Joint and conditional densities of geyser eruptions
 ===================================================
 
+Estimate joint and conditional densities, and predict a whole distribution rather than a mean.
+
 Old Faithful in Yellowstone erupts for two to five minutes, then rests for about an hour.
 The joint density of both times shows two kinds of eruption. The density of the rest, given
 the length of the last eruption, predicts the time until the next.

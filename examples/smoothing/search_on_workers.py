@@ -3,6 +3,8 @@
 Search on the workers of a Dask cluster
 =======================================
 
+Run a grid search, and sums over partitions of rows, on the workers of a Dask cluster.
+
 With the backend "dask" of joblib, a search sends its fits to the workers of a cluster. Here the
 cluster is two processes of this machine, and a search chooses the bandwidth and the degree of
 local polynomials. The same workers then sum over rows that stay in their partitions.
@@ -10,6 +12,8 @@ local polynomials. The same workers then sum over rows that stay in their partit
 Run it as ``python search_on_workers.py`` where ``dask`` and ``distributed`` are installed. With
 Ray, call ``ray.util.joblib.register_ray()`` and pass ``backend="ray"``.
 """
+
+# sphinx_gallery_thumbnail_path = 'gallery/thumb_search.svg'
 
 import dask.array as da
 import joblib

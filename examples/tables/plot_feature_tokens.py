@@ -3,6 +3,8 @@
 Features as tokens
 ==================
 
+See which features of a table a transformer attends to when it predicts a row.
+
 :class:`~sklearn_attention.TransformerRegressor` makes a token of every feature of a table,
 numeric or categorical, and applies self-attention. The prediction is computed from a further
 token, [CLS], which attends to all features. This example shows its weights.

@@ -3,6 +3,8 @@
 Kernel attention with learned length-scales
 ===========================================
 
+Learn which columns make rows similar, and predict with the rows that explain each prediction.
+
 ``KernelAttentionRegressor`` learns a length-scale for every feature, in three encodings of the
 data, by predicting each row from all others. Its predictions are kernel ridge regression with
 the learned kernel. Each prediction has a distribution, and weights of the training rows that

@@ -3,6 +3,8 @@
 Numbers and categories in a frame
 =================================
 
+Smooth a data frame of numbers and categories, without encoding a column by hand.
+
 A data frame may have numbers, ordered categories and unordered ones. A product kernel has a
 factor and a bandwidth for each column, and the search for the bandwidths removes columns
 without effect. No column is encoded by hand.

@@ -3,6 +3,9 @@
 A shop that opens
 =================
 
+Predict the sales of a shop that is in none of the training rows, with intervals that allow for
+it.
+
 A table of sales has a column that names the shop, and next week a shop opens that is in none
 of its rows. What it will sell is unknown for two reasons: sales differ from week to week, as in
 every shop, and nobody knows yet whether this shop is a good one.

@@ -3,6 +3,8 @@
 Why the model expects her to leave
 ==================================
 
+Explain a probability to someone who has to act on it, in one picture.
+
 A telephone company predicts which customers will leave, and calls those at risk. Whoever makes
 the call asks: what is it about this customer?
 :class:`~sklearn_attention.inspection.FeatureEffectsDisplay` answers with one picture. Customers

@@ -3,6 +3,8 @@
 Why a flat has this price
 =========================
 
+Explain a predicted price by what each column adds to it, for one flat and for all.
+
 An agency estimates the prices of flats. An owner asks why hers is estimated at so little, and
 the agency asks what prices depend on. Pictures of the effects of the columns answer both
 (:class:`~sklearn_attention.inspection.FeatureEffectsDisplay`), and

@@ -74,8 +74,8 @@ class Forecaster(AttentionEstimator, ABC):
     series or many. To forecast, take :class:`~sklearn_attention.TransformerForecaster`.
 
     A subclass has two methods. ``_learn(table, report)`` learns from a
-    :class:`Table`, and sets `lookback_` and `calibration_`.
-    ``_forecasts(origins, levels=None)`` returns :class:`Forecasts` at :class:`Origins`, only
+    ``Table``, and sets `lookback_` and `calibration_`.
+    ``_forecasts(origins, levels=None)`` returns ``Forecasts`` at ``Origins``, only
     from steps before them; with `levels` their quantiles, if there is a distribution, and the
     disagreement of candidates.
 

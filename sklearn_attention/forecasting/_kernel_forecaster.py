@@ -163,6 +163,7 @@ class KernelForecaster(Forecaster):
     --------
     NadarayaWatsonRegressor : The same average for rows; with a given bandwidth, a horizon of 1
         and ``normalize=None`` the two agree on the matrix of lags.
+    TransformerForecaster : Averages the forecasts of several methods.
 
     Notes
     -----

@@ -182,6 +182,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     See Also
     --------
     KernelForecaster : Averages the steps after similar windows, without training.
+    sklearn.model_selection.TimeSeriesSplit : Folds for a search over parameters.
 
     Notes
     -----

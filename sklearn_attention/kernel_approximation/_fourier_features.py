@@ -59,6 +59,7 @@ class RandomFourierFeatures(RandomFeatures):
     --------
     PositiveRandomFeatures : Features that are positive.
     sklearn_attention.kernels.TrigonometricFeatures : The same as a kernel of attention layers.
+    sklearn.kernel_approximation.RBFSampler : Independent directions, for the Gaussian only.
 
     Notes
     -----

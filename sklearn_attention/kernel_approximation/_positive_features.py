@@ -75,6 +75,7 @@ class PositiveRandomFeatures(RandomFeatures):
     --------
     RandomFourierFeatures : Sines and cosines, for more kernels.
     sklearn_attention.kernels.PositiveFeatures : The same as a kernel of attention layers.
+    sklearn.kernel_approximation.RBFSampler : Features of the Gaussian that may be negative.
 
     Notes
     -----

@@ -139,6 +139,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     --------
     KernelAttentionRegressor : The same for numbers, where the method is described.
     NadarayaWatsonClassifier : Votes with a bandwidth that is not learned in encodings.
+    sklearn.ensemble.HistGradientBoostingClassifier : Trees, faster to fit and to predict with.
 
     Notes
     -----

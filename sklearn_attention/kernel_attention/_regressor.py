@@ -141,6 +141,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     NadarayaWatsonRegressor : The average with one kernel and a bandwidth; its intervals have
         guarantees.
     sklearn.gaussian_process.GaussianProcessRegressor : "solve" with a likelihood.
+    sklearn.ensemble.HistGradientBoostingRegressor : Trees, faster to fit and to predict with.
 
     Notes
     -----

@@ -48,7 +48,7 @@ class RadialKernel(Kernel):
     A subclass writes its formula once, as a function of the squared distance: in
     :meth:`log_profile` if the kernel is positive everywhere, otherwise in :meth:`profile`. The
     method has to take NumPy arrays, and for attention layers and derivatives torch tensors too;
-    :func:`array_api_compat.array_namespace` returns the module of either.
+    ``array_api_compat.array_namespace`` returns the module of either.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class RadialKernel(Kernel):
         return log(self.profile(squared))
 
     def log_slope(self, squared) -> Any:
-        """Differentiate :meth:`log_profile` with respect to the squared distance.
+        """Differentiate :meth:`~RadialKernel.log_profile` with respect to the squared distance.
 
         Parameters
         ----------
@@ -151,8 +151,9 @@ class SmoothingKernel(RadialKernel):
     In one dimension :math:`\int K(u)\,du = 1`. In several, :math:`K(\lVert u \rVert)` has
     the same shape along every ray. For the product form use :class:`ProductKernel`.
 
-    A kernel of your own needs the method :meth:`profile` alone, and ``support = 1.0`` if it is
-    0 beyond one bandwidth. Integrals that it does not state are computed by quadrature.
+    A kernel of your own needs the method :meth:`~RadialKernel.profile` alone, and
+    ``support = 1.0`` if it is 0 beyond one bandwidth. Integrals that it does not state are
+    computed by quadrature.
 
     Attributes
     ----------

@@ -204,6 +204,7 @@ class NadarayaWatsonCV(_CrossValidated):
     --------
     NadarayaWatsonRegressor : With a kernel given, and a search rather than a list.
     LocalPolynomialCV : Tries degrees, too.
+    sklearn.model_selection.GridSearchCV : Searches any parameters, with a fit for each fold.
 
     Examples
     --------
@@ -258,6 +259,8 @@ class LocalPolynomialCV(_CrossValidated):
     See Also
     --------
     LocalPolynomialRegressor : With a kernel and degree given.
+    NadarayaWatsonCV : Local averages, whose predictions stay in the range of the targets.
+    sklearn.model_selection.GridSearchCV : Searches any parameters, with a fit for each fold.
 
     Examples
     --------
