@@ -129,17 +129,22 @@ class PairSums:
             parameters of tables (d + n_categories,), from those along the results.
         """
         product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
-        n, all_keys = n_keys // self._n_images, np.arange(n_keys)
         columns = np.ones((n_keys, 1)) if columns is None else columns
-        # 1. Pairs are summed in symmetric blocks, or one way: if columns differ between blocks,
-        # if keys are images, if K is not symmetric, and for rows whose sum is too small.
+        n, has_images, all_keys = (
+            n_keys // self._n_images,
+            self._n_images > 1,
+            np.arange(n_keys),
+        )
+        # 1. Pairs are summed in symmetric blocks if they can be, and one way otherwise: if
+        # columns differ between blocks, if keys are images, or if K is not symmetric. Rows
+        # whose sum is too small are summed one way as well, with weights that cannot vanish.
         symmetric_blocks, is_one_way = [], np.ones(n, dtype=bool)
         if row_blocks is not None:
             pairs = ((rows, all_keys) for rows in row_blocks)
-        elif self._n_images == 1 and not product.is_symmetric:
+        elif not has_images and not product.is_symmetric:
             pairs = self.pair_blocks(bandwidth, both=True)
         else:
-            if self._n_images == 1:
+            if not has_images:
                 weighted = self.weights[:, None] * columns
                 symmetric_blocks, sums = self._sum_both_ways(
                     product, weighted, bandwidth, slopes

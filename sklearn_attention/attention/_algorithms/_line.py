@@ -111,7 +111,7 @@ class Line(LinearTimeKeys):
                     if power:
                         terms *= u
                     sums[power, c, rows] = np.add.reduceat(terms, starts)
-        return Sums(shift, sums, np.zeros(len(q)))
+        return Sums(shift, sums, error_bound=np.zeros(len(q)))
 
     def _near_ranges(self, q, scale, left_out):
         """Return the `Ranges` of keys whose weight is not negligible at queries q (n,).
