@@ -130,10 +130,10 @@ class PairSums:
         """
         product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
         columns = np.ones((n_keys, 1)) if columns is None else columns
-        n, has_images, all_keys = (
+        n, all_keys, has_images = (
             n_keys // self._n_images,
-            self._n_images > 1,
             np.arange(n_keys),
+            self._n_images > 1,
         )
         # 1. Pairs are summed in symmetric blocks if they can be, and one way otherwise: if
         # columns differ between blocks, if keys are images, or if K is not symmetric. Rows
@@ -407,10 +407,10 @@ class _OneWayBlock:
         left_out = (slice(0), slice(0))  # no pairs
         if pair_sums.leave_out:
             # Each row leaves out the columns of the table that have its images.
-            column = np.empty(len(pair_sums.numbers), dtype=np.intp)
-            column[keys] = np.arange(len(keys))
-            own_images = np.add.outer(np.arange(0, len(column), n), rows)
-            left_out = np.arange(len(rows)), column[own_images]
+            column_of_key = np.empty(len(pair_sums.numbers), dtype=np.intp)
+            column_of_key[keys] = np.arange(len(keys))
+            own_images = np.add.outer(np.arange(0, len(column_of_key), n), rows)
+            left_out = np.arange(len(rows)), column_of_key[own_images]
         if pair_sums.in_logs:
             table += np.log(pair_sums.weights[keys])
             table[left_out] = -np.inf

@@ -157,7 +157,7 @@ class Reduction:
         return rows, *self.moments(self.sums(rows, scale), scale, rows)
 
     def moments(self, sums, scale, rows):
-        """Return sums, replaced by fallbacks for total weight 0, and their :class:`Moments`.
+        """Replace sums of total weight 0 by fallbacks; return the sums and their `Moments`.
 
         `sums` are those about the queries at `rows`, at a scale that is a number or (n_rows,).
         """

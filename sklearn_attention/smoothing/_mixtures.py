@@ -248,6 +248,7 @@ class KernelMixture:
             kernel, divisors = group.kernel, group.divisors
             keys, queries = self.keys[group.is_member], images
             if features is not None:
+                # Features and target become one table, compared by the product of both kernels.
                 smoother = self.feature_smoother
                 n, n_all = features.shape[1], features.shape[1] + keys.shape[1]
                 kernel = ProductKernel(
