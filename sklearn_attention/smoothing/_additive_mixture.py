@@ -349,7 +349,8 @@ class AdditiveMixture(FittedSmoother):
 def best_mixing_weight(stage_residuals, joint_residuals, weights):
     """Return the weight v of the stages in the mixture with the smallest squared residuals.
 
-    Rows with outlying residuals are ignored. The weight is 0 if the residuals do not tell.
+    Rows with outlying residuals are ignored. The weight is 0 if the squared residuals do not
+    depend on it.
 
     Parameters
     ----------

@@ -102,7 +102,8 @@ class ModelError:
 
         The shape is (n_predictions, n_outputs).
         """
-        # Without distances between rows, nothing is known of the growth of errors.
+        # If the rows that predictions rest on are at distance 0, nothing is known of the growth
+        # of errors.
         rms, total_weight, offset = distances
         if not (self._median_rms > 0 and self._row_variance > 0):
             return np.zeros((len(rms), self._growth.shape[1]))
@@ -112,9 +113,9 @@ class ModelError:
         # the variance (extent / 2)^2 / 3.
         min_growth = (rms - self._median_rms).clip(0) ** 2 / (3 * self._row_variance)
         squares = np.maximum(growth, min_growth).T * total_weight[:, None] ** 2
-        # The squared slope s² is all the growth in the widest windows, an average of nearly all
-        # rows, over the variance of the rows: a slope that alone explains what the rows
-        # explain.
+        # The squared slope s² is the growth in the widest windows, which have nearly all rows,
+        # divided by the variance of the rows: a line with this slope would alone explain all
+        # that the rows explain.
         squared_slope = self._growth[-1] / self._row_variance
         return squares + squared_slope * offset[:, None] ** 2
 
