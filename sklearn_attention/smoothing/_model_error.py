@@ -49,12 +49,14 @@ def row_distances(queries, rows, hat_weights):
 
     Both are in bandwidths; ``hat_weights`` (m, n) are the rows of the hat matrix.
     """
-    sizes, center = np.abs(hat_weights), rows.mean(axis=0)
-    total_weight = sizes.sum(axis=1)
+    absolute_weights, center = np.abs(hat_weights), rows.mean(axis=0)
+    total_weight = absolute_weights.sum(axis=1)
     # The center is subtracted, so that squares neither cancel nor overflow.
     rows, queries = rows - center, (queries - center).clip(-LARGEST, LARGEST)
-    squared = sizes @ (rows**2).sum(axis=1) + total_weight * (queries**2).sum(axis=1)
-    squared -= 2 * ((sizes @ rows) * queries).sum(axis=1)
+    # The weighted sum of the squared distances, |x_i|^2 + |x|^2 - 2 x_i'x.
+    squared = absolute_weights @ (rows**2).sum(axis=1)
+    squared = squared + total_weight * (queries**2).sum(axis=1)
+    squared -= 2 * ((absolute_weights @ rows) * queries).sum(axis=1)
     offset = hat_weights @ rows - hat_weights.sum(axis=1)[:, None] * queries
     rms = np.sqrt(squared.clip(0) / np.where(total_weight > 0, total_weight, 1.0))
     return RowDistances(rms, total_weight, np.linalg.norm(offset, axis=1))
