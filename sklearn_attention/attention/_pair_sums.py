@@ -128,16 +128,48 @@ class PairSums:
             ``vjp(of_log_totals, of_averages)`` returns the derivatives along log-bandwidths and
             parameters of tables (d + n_categories,), from those along the results.
         """
-        product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
-        columns = np.ones((n_keys, 1)) if columns is None else columns
-        n, all_keys, has_images = (
-            n_keys // self._n_images,
-            np.arange(n_keys),
-            self._n_images > 1,
+        product = _Product(self, bandwidth, tables)
+        columns = np.ones((len(self.numbers), 1)) if columns is None else columns
+        sums, shift, blocks_of_pairs, is_one_way = self._sum_pairs(
+            product, columns, bandwidth, row_blocks, slopes
         )
-        # 1. Pairs are summed in symmetric blocks if they can be, and one way otherwise: if
-        # columns differ between blocks, if keys are images, or if K is not symmetric. Rows
-        # whose sum is too small are summed one way as well, with weights that cannot vanish.
+        one_way_blocks, symmetric_blocks = blocks_of_pairs
+        total = sums[:, 0].copy()
+        averages = sums / np.where(total > 0, total, 1.0)[:, None]
+        inverse_total = np.divide(1.0, total, out=np.zeros(len(total)), where=total > TINY)
+
+        @one_blas_thread()
+        def vjp(of_log_totals, of_averages=None):
+            # For p_ik = w_k K_ik / S_0(i), dlog S_0(i) / dlog K_ik = p_ik, and dA_c(i) /
+            # dlog K_ik = p_ik (v_kc - A_c(i)). So the derivative along log K_ik is w_k K_ik
+            # times the product of a row of these coefficients and v_k.
+            coefficients = (
+                np.zeros_like(averages) if of_averages is None else of_averages.copy()
+            )
+            coefficients[:, 0] += of_log_totals - np.vecdot(coefficients, averages)
+            coefficients *= inverse_total[:, None]
+            symmetric_coefficients = np.where(is_one_way[:, None], 0.0, coefficients)
+            one_way = self._map_blocks(lambda block: block.vjp(coefficients), one_way_blocks)
+            symmetric = self._map_blocks(
+                lambda block: block.vjp(symmetric_coefficients), symmetric_blocks
+            )
+            return sum(one_way) + sum(symmetric)
+
+        return averages, log(total) + shift + self.log_weight_unit, vjp
+
+    def _sum_pairs(self, product, columns, bandwidth, row_blocks, slopes):
+        """Sum over all pairs, in symmetric blocks if they can be, and one way otherwise.
+
+        Pairs are summed one way if columns differ between blocks, if keys are images, or if K
+        is not symmetric. Rows whose sum is too small are summed one way as well, with weights
+        that cannot vanish.
+
+        `product` is the :class:`_Product`, and the other arguments are as for a call. Returns
+        the sums (n, c), their shift (n,), a pair of the one-way and the symmetric blocks, and
+        True (n,) for rows that were summed one way.
+        """
+        n_keys, has_images = len(self.numbers), self._n_images > 1
+        n, all_keys = n_keys // self._n_images, np.arange(n_keys)
         symmetric_blocks, is_one_way = [], np.ones(n, dtype=bool)
         if row_blocks is not None:
             pairs = ((rows, all_keys) for rows in row_blocks)
@@ -159,29 +191,7 @@ class PairSums:
             sums = np.empty((n, one_way_blocks[0].sums.shape[1]))
         for block in one_way_blocks:
             sums[block.rows], shift[block.rows] = block.sums, block.shift
-        # 2. Sums are divided by the totals.
-        total = sums[:, 0].copy()
-        averages = sums / np.where(total > 0, total, 1.0)[:, None]
-        inverse_total = np.divide(1.0, total, out=np.zeros(n), where=total > TINY)
-
-        @one_blas_thread()
-        def vjp(of_log_totals, of_averages=None):
-            # For p_ik = w_k K_ik / S_0(i), dlog S_0(i) / dlog K_ik = p_ik, and dA_c(i) /
-            # dlog K_ik = p_ik (v_kc - A_c(i)). So the derivative along log K_ik is w_k K_ik
-            # times the product of a row of these coefficients and v_k.
-            coefficients = (
-                np.zeros_like(averages) if of_averages is None else of_averages.copy()
-            )
-            coefficients[:, 0] += of_log_totals - np.vecdot(coefficients, averages)
-            coefficients *= inverse_total[:, None]
-            symmetric_coefficients = np.where(is_one_way[:, None], 0.0, coefficients)
-            one_way = self._map_blocks(lambda block: block.vjp(coefficients), one_way_blocks)
-            symmetric = self._map_blocks(
-                lambda block: block.vjp(symmetric_coefficients), symmetric_blocks
-            )
-            return sum(one_way) + sum(symmetric)
-
-        return averages, log(total) + shift + self.log_weight_unit, vjp
+        return sums, shift, (one_way_blocks, symmetric_blocks), is_one_way
 
     def _sum_one_way(self, product, columns, pairs, slopes):
         """Return one-way blocks for pairs of rows and keys.
