@@ -540,7 +540,7 @@ MUTATIONS = [
         "distributions at a level of few rows are of these rows alone",
     ),
     Mutation(
-        "smoothing/_conditional_density.py",
+        "smoothing/_density_level_effects.py",
         "stds = np.hypot(unit * np.sqrt((squares - mean**2).clip(0)), self._kernel_std)",
         "stds = unit * np.sqrt((squares - mean**2).clip(0))",
         "the kernel's width counts twice at a new level",

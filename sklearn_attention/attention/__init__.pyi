@@ -4,7 +4,7 @@ from ._average import attention_sums as attention_sums
 from ._leave_one_out import LeaveOneOut as LeaveOneOut
 from ._leave_one_out import Predictions as Predictions
 from ._leave_one_out import Scores as Scores
+from ._local_rows import LocalRows as LocalRows
+from ._local_rows import local_rows as local_rows
 from ._sums import Sums as Sums
-from ._tables import LocalRows as LocalRows
 from ._tables import attend_gradient as attend_gradient
-from ._tables import local_rows as local_rows

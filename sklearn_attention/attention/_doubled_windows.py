@@ -352,30 +352,31 @@ class RowsInDoubledWindows:
     def _results(self, rows, scales, predictions=None):
         """Return the `WindowResults` without each row, and those with it.
 
-        Without the row, they have its prediction; with it, its prediction and leverage. `rows`
-        are positions of the rows, ``scales`` (n,) those of their windows, and `predictions` the
-        result of `_PredictedRows.each` for these, if it is known.
+        The former have the prediction of the row, the latter its prediction and its leverage.
+        `rows` are positions of the rows, ``scales`` (n,) those of their windows, and
+        `predictions` the five results of `_PredictedRows.each` for these, if they are known.
         """
         keys, weights = self._rows.own_key[rows], self._rows.weights[rows]
         if predictions is None:
             predictions = self._rows.each(rows, scales)
-        left_out, fitted, leverage, weight_in_block, weight_in_all = predictions
-        inverse_leverage = self._inverse_leverage(keys, scales)
-        # The own weight s = w / (w + W) of a row of weight w is solved for the weight W of all
-        # other rows in the window.
+        left_out, fitted, leverage, own_weight_outside_block, own_weight = predictions
+        # A row of weight w has the own weight s = w / (w + W), where W is the weight of the
+        # other rows in the window. So the window has the weight w / s with the row, and
+        # W = w (1 - s) / s without it. If a block is left out, W is that outside the block.
         with np.errstate(divide="ignore"):
-            total = weights / weight_in_all
-            total_without = weights * (1 - weight_in_block) / weight_in_block
+            window_weight = weights / own_weight
+            weight_without = weights * (1 - own_weight_outside_block) / own_weight_outside_block
+        inverse_leverage = self._inverse_leverage(keys, scales)
         # Without its own point, whose leverage is h, a point has the leverage h / (1 - h): the
         # inverse is 1 / h - 1.
         adequacy_without = self._adequacy.without_rows(
             keys,
-            total_without,
+            weight_without,
             inverse_leverage,
             without_point=inverse_leverage - 1,
             left_out=None if self._rows.h_block is None else self._rows.h_block[rows],
         )
-        adequacy = self._adequacy.of_windows(total, inverse_leverage)
+        adequacy = self._adequacy.of_windows(window_weight, inverse_leverage)
         without_row = WindowResults(adequacy_without, [left_out])
         return [without_row, WindowResults(adequacy, [fitted, leverage])]
 

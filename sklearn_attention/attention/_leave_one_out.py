@@ -370,9 +370,9 @@ def _check_rows(rows, X, sample_weight):
 
 
 def _check_scales(name, passed, n_rows, n_axes):
-    """Return scales as an array of `n_axes` axes, and a last axis if rows have their own.
+    """Return scales as an array with `n_axes` axes, or one more if each row has its own scale.
 
-    `name` is that of the user's parameter, which has `n_axes` axes for scales of all rows.
+    The last axis then has the length `n_rows`. `name` is that of the user's parameter.
     """
     try:
         scales = np.asarray(passed, dtype=np.float64)

@@ -72,7 +72,9 @@ class LeaveOneOutGradient:
         # The standard deviations (d,) of the scaled rows bound the local unit from above.
         self._row_std = std_of_keys(self._scaled_rows, self._weights)
         self._basis = Basis(degree, len(numeric), len(X))
-        # Averages are about the middles of blocks of neighbouring rows.
+        # Products of the polynomial's terms are averaged about the middles of blocks of
+        # neighbouring rows, and moved to each row afterwards. `_middles` has a middle for each
+        # row, that of its block.
         size = max(1, IN_CACHE // len(X)) if self._basis.degree else len(X)
         self._blocks = split(self._scaled_rows, np.arange(len(X)), max_rows=size)
         self._middles = np.empty_like(self._scaled_rows)

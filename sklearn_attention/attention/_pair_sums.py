@@ -128,36 +128,15 @@ class PairSums:
             ``vjp(of_log_totals, of_averages)`` returns the derivatives along log-bandwidths and
             parameters of tables (d + n_categories,), from those along the results.
         """
-        product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
-        n, all_keys = n_keys // self._n_images, np.arange(n_keys)
-        columns = np.ones((n_keys, 1)) if columns is None else columns
-        # 1. Pairs are summed in symmetric blocks, or one way: if columns differ between blocks,
-        # if keys are images, if K is not symmetric, and for rows whose sum is too small.
-        symmetric_blocks, is_one_way = [], np.ones(n, dtype=bool)
-        if row_blocks is not None:
-            pairs = ((rows, all_keys) for rows in row_blocks)
-        elif self._n_images == 1 and not product.is_symmetric:
-            pairs = self.pair_blocks(bandwidth, both=True)
-        else:
-            if self._n_images == 1:
-                weighted = self.weights[:, None] * columns
-                symmetric_blocks, sums = self._sum_both_ways(
-                    product, weighted, bandwidth, slopes
-                )
-                is_one_way = (sums[:, 0] < TINY) & self.in_logs
-            one_way_rows = np.flatnonzero(is_one_way)
-            row_slices = blocks(len(one_way_rows), max(1, BLOCK_PAIRS // n_keys))
-            pairs = ((one_way_rows[block], all_keys) for block in row_slices)
-        one_way_blocks = self._sum_one_way(product, columns, pairs, slopes)
-        shift = np.zeros(n)
-        if not symmetric_blocks:
-            sums = np.empty((n, one_way_blocks[0].sums.shape[1]))
-        for block in one_way_blocks:
-            sums[block.rows], shift[block.rows] = block.sums, block.shift
-        # 2. Sums are divided by the totals.
+        product = _Product(self, bandwidth, tables)
+        columns = np.ones((len(self.numbers), 1)) if columns is None else columns
+        sums, shift, blocks_of_pairs, is_one_way = self._sum_pairs(
+            product, columns, bandwidth, row_blocks, slopes
+        )
+        one_way_blocks, symmetric_blocks = blocks_of_pairs
         total = sums[:, 0].copy()
         averages = sums / np.where(total > 0, total, 1.0)[:, None]
-        inverse_total = np.divide(1.0, total, out=np.zeros(n), where=total > TINY)
+        inverse_total = np.divide(1.0, total, out=np.zeros(len(total)), where=total > TINY)
 
         @one_blas_thread()
         def vjp(of_log_totals, of_averages=None):
@@ -177,6 +156,42 @@ class PairSums:
             return sum(one_way) + sum(symmetric)
 
         return averages, log(total) + shift + self.log_weight_unit, vjp
+
+    def _sum_pairs(self, product, columns, bandwidth, row_blocks, slopes):
+        """Sum over all pairs, in symmetric blocks if they can be, and one way otherwise.
+
+        Pairs are summed one way if columns differ between blocks, if keys are images, or if K
+        is not symmetric. Rows whose sum is too small are summed one way as well, with weights
+        that cannot vanish.
+
+        `product` is the :class:`_Product`, and the other arguments are as for a call. Returns
+        the sums (n, c), their shift (n,), a pair of the one-way and the symmetric blocks, and
+        True (n,) for rows that were summed one way.
+        """
+        n_keys, has_images = len(self.numbers), self._n_images > 1
+        n, all_keys = n_keys // self._n_images, np.arange(n_keys)
+        symmetric_blocks, is_one_way = [], np.ones(n, dtype=bool)
+        if row_blocks is not None:
+            pairs = ((rows, all_keys) for rows in row_blocks)
+        elif not has_images and not product.is_symmetric:
+            pairs = self.pair_blocks(bandwidth, both=True)
+        else:
+            if not has_images:
+                weighted = self.weights[:, None] * columns
+                symmetric_blocks, sums = self._sum_both_ways(
+                    product, weighted, bandwidth, slopes
+                )
+                is_one_way = (sums[:, 0] < TINY) & self.in_logs
+            one_way_rows = np.flatnonzero(is_one_way)
+            row_slices = blocks(len(one_way_rows), max(1, BLOCK_PAIRS // n_keys))
+            pairs = ((one_way_rows[block], all_keys) for block in row_slices)
+        one_way_blocks = self._sum_one_way(product, columns, pairs, slopes)
+        shift = np.zeros(n)
+        if not symmetric_blocks:
+            sums = np.empty((n, one_way_blocks[0].sums.shape[1]))
+        for block in one_way_blocks:
+            sums[block.rows], shift[block.rows] = block.sums, block.shift
+        return sums, shift, (one_way_blocks, symmetric_blocks), is_one_way
 
     def _sum_one_way(self, product, columns, pairs, slopes):
         """Return one-way blocks for pairs of rows and keys.
@@ -402,10 +417,10 @@ class _OneWayBlock:
         left_out = (slice(0), slice(0))  # no pairs
         if pair_sums.leave_out:
             # Each row leaves out the columns of the table that have its images.
-            column = np.empty(len(pair_sums.numbers), dtype=np.intp)
-            column[keys] = np.arange(len(keys))
-            own_images = np.add.outer(np.arange(0, len(column), n), rows)
-            left_out = np.arange(len(rows)), column[own_images]
+            column_of_key = np.empty(len(pair_sums.numbers), dtype=np.intp)
+            column_of_key[keys] = np.arange(len(keys))
+            own_images = np.add.outer(np.arange(0, len(column_of_key), n), rows)
+            left_out = np.arange(len(rows)), column_of_key[own_images]
         if pair_sums.in_logs:
             table += np.log(pair_sums.weights[keys])
             table[left_out] = -np.inf

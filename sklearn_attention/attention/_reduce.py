@@ -157,7 +157,7 @@ class Reduction:
         return rows, *self.moments(self.sums(rows, scale), scale, rows)
 
     def moments(self, sums, scale, rows):
-        """Return sums, replaced by fallbacks for total weight 0, and their :class:`Moments`.
+        """Replace sums of total weight 0 by fallbacks; return the sums and their `Moments`.
 
         `sums` are those about the queries at `rows`, at a scale that is a number or (n_rows,).
         """
@@ -190,8 +190,9 @@ class Reduction:
     def label_scales(self, scales):
         """Return a label (n,) of each query's scale (n,), which increases with the scale.
 
-        Queries with equal labels are summed in one pass. It takes any scales along a line, and
-        scales within a factor of 2 for other radial kernels; for the rest they must be equal.
+        Queries with equal labels are summed in one pass. A pass along a line takes any scales.
+        For other radial kernels it takes scales within a factor of 2, and for all other kernels
+        only equal scales.
         """
         if isinstance(self._linear, Line):
             return np.zeros(len(scales))

@@ -92,9 +92,10 @@ class Basis:
     """
 
     def __init__(self, degree, n_coordinates, n_points=None):
-        """Make the basis; with `n_points`, check that columns at these keys fit into memory.
+        """Make the basis of polynomials in `n_coordinates` coordinates.
 
-        Raises MemoryError if they do not.
+        If the number of keys, `n_points`, is passed, raise MemoryError unless the products of
+        all keys fit into memory.
         """
         self.degree = degree if n_coordinates else 0
         self.n_coordinates = n_coordinates

@@ -186,18 +186,15 @@ class _LikelihoodSearch:
         fixed=None,
         find_masses=True,
     ):
-        n_columns = len(kernels)
         self._rows, self._columns = rows, rows.columns
         self._is_numeric = rows.columns.is_numeric
-        # `make_criterion` takes rows, weights and bounds, and returns the likelihood as a
-        # function of the bandwidth.
         self._make_criterion = make_criterion
         # ``describe(column, value)`` returns the name of a column and the value as the user
         # passed them, for warnings.
         self._describe = rows.describe or (lambda column, value: (f"column {column}", value))
         # `fixed` has the bandwidths that are not searched, and NaN for all others. Constant
         # columns have the fixed bandwidth 1.
-        fixed = np.full(n_columns, np.nan) if fixed is None else fixed
+        fixed = np.full(len(kernels), np.nan) if fixed is None else fixed
         self._fixed = np.where(np.array(rows.columns.kinds) == CONSTANT, 1.0, fixed)
         self._is_searched = np.isnan(self._fixed)
         # (n_columns,) bool: True if the density integrates to 1 over the column.
@@ -206,10 +203,25 @@ class _LikelihoodSearch:
         self._canonical_ratios = np.array([canonical_ratio(kernel) for kernel in kernels])
         self._has_kinks = any(math.isfinite(kernel.support) for kernel in kernels)
         self._trials = Trials("likelihood", rows, observe)
-        # 1. Compute the center and the unit of each column, before the sample is limited more.
-        # Columns are centered so that a large offset costs no digits. The unit is robust, since
-        # outliers would enlarge a standard deviation.
+        # The units are computed before the sample is limited more.
         self._sample = sample = Sample("likelihood", rows, MAX_ROWS_IN_LINEAR_TIME)
+        self._set_units()
+        self._limit_sample(find_masses)
+        # Prepare the criterion, and the range of bandwidths and lambdas to try.
+        sample.X = self._in_units(sample.X)
+        self._criterion = self._criterion_of(sample)
+        self._low, self._high = self._range()
+        # The lambdas of a point are divided by their largest values. A category with a single
+        # level has the largest value 0, and is divided by 1 instead.
+        self._max_lambda = np.where(self._is_numeric | (self._high == 0), 1.0, self._high)
+
+    def _set_units(self):
+        """Set the center and the unit of each column, and the bounds in units.
+
+        Columns are centered so that a large offset costs no digits. The unit is robust, since
+        outliers would enlarge a standard deviation.
+        """
+        sample = self._sample
         center, scale = center_and_scale(sample.X, self._columns, sample.sample_weight)
         self._background = np.array([center, scale])
         # Twice the scale is the distance between two quantiles, which is NORMAL_QUANTILE_RANGE
@@ -217,28 +229,30 @@ class _LikelihoodSearch:
         self._unit = np.where(self._is_numeric, 2 * scale / NORMAL_QUANTILE_RANGE, 1.0)
         # The logarithm of the volume of a unit, over the integrated columns. A log-density in
         # units is that in the original columns plus this number.
-        self._log_volume = np.log(self._unit[is_integrated]).sum()
-        self._bounds, n_images = None, 1
-        if rows.bounds is not None:
-            self._bounds = (rows.bounds - center[:, None]) / self._unit[:, None]
+        self._log_volume = np.log(self._unit[self._is_integrated]).sum()
+        self._bounds = None
+        if self._rows.bounds is not None:
+            self._bounds = (self._rows.bounds - center[:, None]) / self._unit[:, None]
+
+    def _limit_sample(self, find_masses):
+        """Limit the number of rows, and leave out those at a point mass.
+
+        Point masses, which are only looked for if `find_masses`, would make the best bandwidth
+        0.
+        """
+        sample, n_images = self._sample, 1
+        if self._bounds is not None:
             n_images = len(list(reflections(sample.X[:1], self._bounds)))
-        # 2. Limit the number of rows, and leave out those at a point mass, which would make the
-        # best bandwidth 0.
         sample.limit(self._max_rows(n_images))
         # The point masses as `point_masses` returns them: numbers that many rows share.
         self._masses, self._is_without_masses = [], False
         if find_masses:
             # True for rows that are at no point mass.
-            is_regular, self._masses = point_masses(sample.X, self._columns, is_integrated)
+            is_regular, self._masses = point_masses(
+                sample.X, self._columns, self._is_integrated
+            )
             self._is_without_masses = not is_regular.all()
             sample.take(is_regular)
-        # 3. Prepare the criterion, and the range of bandwidths and lambdas to try.
-        sample.X = self._in_units(sample.X)
-        self._criterion = self._criterion_of(sample)
-        self._low, self._high = self._range()
-        # The lambdas of a point are divided by their largest values. A category with a single
-        # level has the largest value 0, and is divided by 1 instead.
-        self._max_lambda = np.where(self._is_numeric | (self._high == 0), 1.0, self._high)
 
     def run(self):
         """Search, and return the BandwidthChoice."""

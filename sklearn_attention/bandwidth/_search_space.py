@@ -48,7 +48,8 @@ class SearchSpace:
         self._numeric, self._categorical = rows.columns.numeric, rows.columns.categorical
         self._std = sample.std[self._numeric]
         self._is_constant = np.ptp(sample.X[:, self._numeric], axis=0) == 0
-        # 1. Find the range of each scale. At its upper end, a feature still has some effect.
+        # 1. Find the range of each scale. At its upper end, `max_visible`, a feature still has
+        # some effect.
         Z, n_numeric = sample.X[:, self._numeric] / self._std, len(self._numeric)
         common_range = search_range(Z, canonical_ratio) if n_numeric else (1.0, 1.0)
         self.min_scale, self.max_scale = common_range

@@ -222,20 +222,22 @@ class AdditiveMixture(FittedSmoother):
         """
         # A mixture has these fields of `LocalRows`; the others are None.
         names, weighted = ["values", "effects"] + ["left_out"] * without_each, []
+        # 1. The joint smoother J.
         if self.mixing_weight < 1:
             rows = self.joint.local_rows(X, more, without_each=without_each)
             fields = [getattr(rows, name) for name in names]
             weighted.append((1 - self.mixing_weight, fields))
+        # 2. Both stages, which predict A y + S (I - A) y with the hat matrix (A - S A) + S.
         mean, direction_coefficients = self._solution
-        projected = self.stage.project(X)
-        first_values = mean + projected @ direction_coefficients
+        projected = self.stage.project(X)  # Q at the queries
+        first_values = mean + projected @ direction_coefficients  # A y
         unsmoothed, both_values, second_hat, second_left_out = projected, first_values, 0.0, 0.0
         if self.second_stage is not None:
             second = self.second_stage.local_rows(X, more, without_each=without_each)
             both_values = first_values + second.values
-            second_hat, second_left_out = second.effects, second.left_out
-            # The rows of A - S A at the queries are those of (Q - S Q) Q' W.
-            unsmoothed = projected - second_hat @ self.stage.projected_rows
+            second_hat, second_left_out = second.effects, second.left_out  # S, and S (I - A) y
+            unsmoothed = projected - second_hat @ self.stage.projected_rows  # Q - S Q
+        # The rows of A - S A at the queries are those of (Q - S Q) Q' W.
         first_hat = unsmoothed @ self.stage.weighted_rows.T
         fields = [both_values, second_hat + first_hat]
         if without_each:
@@ -347,7 +349,8 @@ class AdditiveMixture(FittedSmoother):
 def best_mixing_weight(stage_residuals, joint_residuals, weights):
     """Return the weight v of the stages in the mixture with the smallest squared residuals.
 
-    Rows with outlying residuals are ignored. The weight is 0 if the residuals do not tell.
+    Rows with outlying residuals are ignored. The weight is 0 if the squared residuals do not
+    depend on it.
 
     Parameters
     ----------

@@ -17,9 +17,8 @@ from sklearn.utils import check_random_state
 
 from .._base import keeps_state_on_failure, with_callbacks
 from .._blocks import own_copy
-from .._column_stats import checked_std, column_stats, replace_zeros
+from .._column_stats import checked_std, column_stats
 from .._columns import Columns, MixedRows
-from .._new_levels import LevelEffects, with_new_levels
 from .._report import Report
 from .._validation import (
     check_choice,
@@ -42,6 +41,7 @@ from ..kernels import Kernel, SmoothingKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
+from ._density_level_effects import DensityLevelEffects
 from ._fitted_smoother import FittedSmoother, refuse_negative, single_member
 from ._mixtures import KernelMixture, draw_positions
 from ._scale import Scale
@@ -622,7 +622,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         occur in training, the effect of this level on the target is unknown. The kernel of the
         target is then wider, by the standard deviation of such effects.
         """
-        effects = self._cached("level effects", lambda: _DensityLevelEffects(self))
+        effects = self._cached("level effects", lambda: DensityLevelEffects(self))
         # The standard deviations (n_queries,) of the effects, as if they were normal; 0 for
         # queries whose levels all occurred. The only output is the target.
         effect_stds, mixture = effects.distribution(X).normal_std[:, 0], self._mixture
@@ -647,49 +647,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         weights = self._averages.weights(X)
         refuse_negative(self.kernel, (weights < 0).any(), "a density")
         return weights
-
-
-class _DensityLevelEffects(LevelEffects):
-    """Effects of new levels, in addition to the variance that a conditional density states.
-
-    New levels are those of categories that did not occur in training.
-    """
-
-    def __init__(self, density):
-        # `density` is a fitted ConditionalKernelDensity.
-        self._averages, self._values = density._averages, density.values_
-        self._line = density._line if density.degree_ else None
-        self._kernel_std = density.target_bandwidth_ * density.target_kernel_.spread
-        present = np.flatnonzero(self._averages.row_weights)
-        super().__init__(density.keys_, present, present, density.columns_, 1)
-
-    def _errors(self, category, rows, groups):
-        """Return errors of rows whose level is left out, and standard deviations, (n, 1) each.
-
-        `groups` are pairs of positions of rows and a mask of all rows that are left out with
-        them, and `rows` are the positions of all groups, one after the other. An error is the
-        target less the mean of a density that is fitted without the rows of the level.
-        """
-        errors = []
-        for group, is_left_out in groups:
-            remaining, queries = ~is_left_out, with_new_levels(self._keys[group], category)
-            line = self._line.take(remaining).predict(queries) if self._line else 0.0
-            mean = self._averages.take(remaining).predict(queries)
-            errors.append(self._values[group] - line - mean)
-        # The standard deviations of the density take the place of leave-one-out residuals:
-        # those of the keys around a query, and of the kernel. The unit keeps squares from
-        # overflowing.
-        queries = with_new_levels(self._keys[rows], category)
-        unit = replace_zeros(np.abs(self._averages.values).max())
-        values = self._averages.values / unit
-        mean, squares = self._averages.predict(queries, np.stack([values, values**2], axis=1)).T
-        stds = np.hypot(unit * np.sqrt((squares - mean**2).clip(0)), self._kernel_std)
-        return np.concatenate(errors)[:, None], stds[:, None]
-
-    def _weights_near(self, category, X, rows):
-        """Return the weights (n_queries, n_rows) of the rows at queries, which are all 1."""
-        # Weights that differ would make a mixture for each query, with its own bandwidth.
-        return np.ones((len(X), len(rows)))
 
 
 def _line_residuals(line):

@@ -206,6 +206,7 @@ class FittedSmoother:
         all_inside = np.broadcast_to(np.True_, X.shape)
         if len(self.members) == 1:
             return evaluate(self, X, all_inside)
+        # 1. Average the members at the edge, to which queries beyond it are moved.
         edge, outside = self.move_to_edge(X)
         is_inside = edge == X
         averages = weighted_sum(
@@ -213,7 +214,8 @@ class FittedSmoother:
             for weight, smoother in self.weighted_smoothers
             if weight
         )
-        # If queries are in partitions, it is not known which are outside: all are corrected.
+        # 2. Add the change of the line from the edge to each query beyond it. If queries are in
+        # partitions, it is not known which are beyond, and it is added to all; it is 0 inside.
         line = self.extrapolating_line
         if outside is None:
             line_at_query = evaluate(line, X, all_inside)

@@ -248,6 +248,7 @@ class KernelMixture:
             kernel, divisors = group.kernel, group.divisors
             keys, queries = self.keys[group.is_member], images
             if features is not None:
+                # Features and target become one table, compared by the product of both kernels.
                 smoother = self.feature_smoother
                 n, n_all = features.shape[1], features.shape[1] + keys.shape[1]
                 kernel = ProductKernel(
@@ -355,31 +356,39 @@ class KernelMixture:
         their local factors. "Below" means at most the numbers and ordered levels of the query,
         and its unordered levels.
         """
-        columns, bounds = self.columns, self.scale.scaled_bounds
+        columns = self.columns
         # Without such a column, the product of no numbers is 1.
         factors, masses = keys[:, len(columns.kinds) :].prod(axis=1), 1.0
         for j in columns.numeric:
-
-            def mass_below(z, bandwidth=self.bandwidth[j] * factors, key=keys[:, j]):
-                # The mass of the kernel of each key below numbers z (n,), (n, n_keys).
-                with np.errstate(over="ignore"):
-                    return self.distribution.cdf(((z - centers)[:, None] - key) / bandwidth)
-
-            if bounds is None:
-                masses = masses * mass_below(Z[:, j])
-                continue
-            # The mass between the lower bound and the query, and between their mirror images.
-            distance = self.distribution.support * self.bandwidth[j] * factors.max()
-            query_images = reflections(Z[:, [j]], bounds[[j]], distance)
-            lower_images = reflections(bounds[[j], :1], bounds[[j]], distance)
-            masses = masses * sum(
-                np.abs(mass_below(image[:, 0]) - mass_below(lower[:, 0]))
-                for image, lower in zip(query_images, lower_images, strict=True)
-            )
+            masses = masses * self._masses_along(j, Z[:, j], keys[:, j], factors, centers)
         for j, kernels in self.level_kernels.items():
             below = kernels.cumsum(axis=0) if columns.kinds[j] == "ordered" else kernels
             masses = masses * below[Z[:, j].astype(np.intp)][:, keys[:, j].astype(np.intp)]
         return masses
+
+    def _masses_along(self, j, z, key, factors, centers):
+        """Compute the mass of each key's kernel below numbers z (n,) of column j, (n, n_keys).
+
+        `key` and `factors` (n_keys,) are the keys in this column, and their local factors;
+        `centers` is as for `_masses_below`.
+        """
+        bandwidth, bounds = self.bandwidth[j] * factors, self.scale.scaled_bounds
+
+        def mass_below(z):
+            # The mass below numbers z (n,), as if there were no bounds, (n, n_keys).
+            with np.errstate(over="ignore"):
+                return self.distribution.cdf(((z - centers)[:, None] - key) / bandwidth)
+
+        if bounds is None:
+            return mass_below(z)
+        # The mass between the lower bound and the query, and between their mirror images.
+        distance = self.distribution.support * self.bandwidth[j] * factors.max()
+        query_images = reflections(z[:, None], bounds[[j]], distance)
+        lower_images = reflections(bounds[[j], :1], bounds[[j]], distance)
+        return sum(
+            np.abs(mass_below(image[:, 0]) - mass_below(lower[:, 0]))
+            for image, lower in zip(query_images, lower_images, strict=True)
+        )
 
     def quantiles(self, weights, probabilities, centers):
         """Compute quantiles of a target for n queries, (n, n_probabilities).

@@ -49,12 +49,14 @@ def row_distances(queries, rows, hat_weights):
 
     Both are in bandwidths; ``hat_weights`` (m, n) are the rows of the hat matrix.
     """
-    sizes, center = np.abs(hat_weights), rows.mean(axis=0)
-    total_weight = sizes.sum(axis=1)
+    absolute_weights, center = np.abs(hat_weights), rows.mean(axis=0)
+    total_weight = absolute_weights.sum(axis=1)
     # The center is subtracted, so that squares neither cancel nor overflow.
     rows, queries = rows - center, (queries - center).clip(-LARGEST, LARGEST)
-    squared = sizes @ (rows**2).sum(axis=1) + total_weight * (queries**2).sum(axis=1)
-    squared -= 2 * ((sizes @ rows) * queries).sum(axis=1)
+    # The weighted sum of the squared distances, |x_i|^2 + |x|^2 - 2 x_i'x.
+    squared = absolute_weights @ (rows**2).sum(axis=1)
+    squared = squared + total_weight * (queries**2).sum(axis=1)
+    squared -= 2 * ((absolute_weights @ rows) * queries).sum(axis=1)
     offset = hat_weights @ rows - hat_weights.sum(axis=1)[:, None] * queries
     rms = np.sqrt(squared.clip(0) / np.where(total_weight > 0, total_weight, 1.0))
     return RowDistances(rms, total_weight, np.linalg.norm(offset, axis=1))
@@ -102,7 +104,8 @@ class ModelError:
 
         The shape is (n_predictions, n_outputs).
         """
-        # Without distances between rows, nothing is known of the growth of errors.
+        # If the rows that predictions rest on are at distance 0, nothing is known of the growth
+        # of errors.
         rms, total_weight, offset = distances
         if not (self._median_rms > 0 and self._row_variance > 0):
             return np.zeros((len(rms), self._growth.shape[1]))
@@ -112,9 +115,9 @@ class ModelError:
         # the variance (extent / 2)^2 / 3.
         min_growth = (rms - self._median_rms).clip(0) ** 2 / (3 * self._row_variance)
         squares = np.maximum(growth, min_growth).T * total_weight[:, None] ** 2
-        # The squared slope s² is all the growth in the widest windows, an average of nearly all
-        # rows, over the variance of the rows: a slope that alone explains what the rows
-        # explain.
+        # The squared slope s² is the growth in the widest windows, which have nearly all rows,
+        # divided by the variance of the rows: a line with this slope would alone explain all
+        # that the rows explain.
         squared_slope = self._growth[-1] / self._row_variance
         return squares + squared_slope * offset[:, None] ** 2
 

@@ -76,6 +76,7 @@ class Scale:
 
         A log-density on the scale plus this number is the log-density in the units of the rows.
         """
+        # With the distance from the bound, dz / dx = 1 / (distance + offset).
         log_slopes = 0.0 * rows[:, 0]
         for j, sign, bound, offset in self.log_columns:
             log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)

@@ -64,10 +64,8 @@ class Boxes:
         if queries is not self.points and len(queries):
             low = np.minimum(low, queries.min(axis=0))
             high = np.maximum(high, queries.max(axis=0))
-        width, extent = (
-            _width_of_cells(grid.width * scale, low, high),
-            float((high - low).max()),
-        )
+        width = _width_of_cells(grid.width * scale, low, high)
+        # The cells of the keys are kept until a call needs cells of another width.
         if self._width != width:
             self._width, self._moments = width, {}
             self._keys, self._keys_are_outside = self._in_cells(self.points, width)
@@ -75,6 +73,8 @@ class Boxes:
         rows, is_outside = self._keys, self._keys_are_outside
         if queries is not self.points:
             rows, is_outside = self._in_cells(queries, width)
+        # Cells are passed on as far as the kernel reaches, or as the points extend.
+        extent = float((high - low).max())
         n_cells = math.ceil(min(grid.cutoff * scale, extent) / width)
         offsets = np.arange(-n_cells, n_cells + 1.0)
         return Plan(width / scale, offsets, rows, is_outside, _legs(self._keys, rows, offsets))

@@ -86,7 +86,7 @@ class GroupedPairs:
         position = np.empty(len(self._numeric_queries), np.intp)  # of each query in `rows`
         position[rows] = np.arange(n)
         sums = np.zeros((basis.n_powers, self._ones_and_values.shape[1], n))
-        total = Sums(np.full(n, -np.inf), sums, np.zeros(n))
+        total = Sums(shift=np.full(n, -np.inf), sums=sums, error_bound=np.zeros(n))
         # Each query is at an offset (d,) from the middle of its group. The unit of a group is
         # its largest scale, which divides the distances in its sums.
         offset, unit = np.zeros((n, self._numeric_queries.shape[1])), np.ones(n)
@@ -182,7 +182,8 @@ class GroupedPairs:
                 weights, log_divisor, error_bound = shifted_weights(
                     problem, compare(tile), left_out(tile), quick=quick
                 )
-                yield Sums(log_divisor, (weights @ columns[tile]).T, error_bound)
+                sums = (weights @ columns[tile]).T
+                yield Sums(shift=log_divisor, sums=sums, error_bound=error_bound)
 
 
 def in_logarithms(kernel):

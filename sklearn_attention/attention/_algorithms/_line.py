@@ -111,7 +111,7 @@ class Line(LinearTimeKeys):
                     if power:
                         terms *= u
                     sums[power, c, rows] = np.add.reduceat(terms, starts)
-        return Sums(shift, sums, np.zeros(len(q)))
+        return Sums(shift, sums, error_bound=np.zeros(len(q)))
 
     def _near_ranges(self, q, scale, left_out):
         """Return the `Ranges` of keys whose weight is not negligible at queries q (n,).
@@ -177,10 +177,10 @@ class Line(LinearTimeKeys):
         return np.diff(self.x).max(initial=0.0)
 
     def side_by_side(self, scales):
-        """Compute `Sums` about the keys, which leave keys out, at several scales in one call.
+        """Compute `Sums` at several scales in one call; the queries are the keys themselves.
 
-        The queries of the result are all keys at the first scale, then at the second, and so
-        on.
+        The queries of the result are all keys at the first scale, then all keys at the second
+        one, and so on. Each leaves out the keys that it leaves out in the problem.
         """
         # For small samples a call takes longer than the sums. So copies of the keys, each
         # divided by its scale, are laid out side by side, so far from each other that no key

@@ -266,9 +266,10 @@ class _Tree:
 
 
 def _log_range(problem, category_kernel):
-    """Return the largest difference of a category kernel's logarithms between two rows.
+    """Return the largest logarithm of a kernel of categories less the smallest one.
 
-    It is 0 if the kernel is None, and inf if there are too many levels to compare all of them.
+    They are those between any two combinations of levels. The result is 0 if the kernel is
+    None, and inf if there are too many combinations to compare all of them.
     """
     if category_kernel is None:
         return 0.0

@@ -28,7 +28,7 @@ FEATURES, FEW_PAIRS = range(1, 9), 2**22
 def nearest_sums(keys, columns, queries, left_out, rounding):
     """Sum columns (c, m) over the nearest keys (m, d) of each query (n, d), as `Nearest`."""
     n, n_keys = len(queries), len(keys)
-    nearest = Nearest(np.empty(n), rounding, np.zeros((len(columns), n)))
+    nearest = Nearest(distance=np.empty(n), rounding=rounding, sums=np.zeros((len(columns), n)))
     if n * n_keys < FEW_PAIRS or keys.shape[1] not in FEATURES:
         for rows in blocks(n, max(1, IN_CACHE // n_keys)):
             limits = None if left_out is None else left_out[rows]

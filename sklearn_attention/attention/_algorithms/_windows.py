@@ -131,7 +131,7 @@ class WindowSums:
         filled_rows = np.flatnonzero(high > low)
         low, high = low[filled_rows], high[filled_rows]
         first = cell[low]
-        # A cell is as wide as a window up to rounding, so no window overlaps more than three.
+        # Up to rounding, a cell is as wide as a window, which overlaps three cells at most.
         cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
         # An even kernel has the same expansion on both sides, so windows are not cut at
         # queries.
