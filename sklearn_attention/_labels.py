@@ -69,11 +69,10 @@ class ClassLabels:
         check_is_fitted(self)
         if y is None:
             raise ValueError("y=None is not valid: pass the class of each row.")
+        # Predictions in partitions are computed once here; each use would compute them again.
+        y, predictions, weights = to_memory(y, self.predict(X), sample_weight)
+        y, weights = read_labels(y), read_weights(weights, len(predictions))
         if not isinstance(self.classes_, list):
-            # Predictions in partitions are computed once here; each use would compute them
-            # again.
-            y, predictions, weights = to_memory(y, self.predict(X), sample_weight)
-            y, weights = read_labels(y), read_weights(weights, len(predictions))
             if y.shape[1:] not in ((), (1,)):
                 raise ValueError(
                     f"y has shape {y.shape}, which is not one label for each row: pass y of "
@@ -81,14 +80,13 @@ class ClassLabels:
                 )
             y = check_labels(y)
             return accuracy_score(y, predictions, sample_weight=weights)
-        y, weights = read_labels(y), read_weights(sample_weight, len(X))
-        expected = len(X), len(self.classes_)
+        expected = len(predictions), len(self.classes_)
         if y.shape != expected:
             raise ValueError(
                 f"y has shape {y.shape}, but the classes of {expected[1]} outputs are known "
                 f"from the fit: pass y of shape {expected}."
             )
-        return float(np.average((self.predict(X) == y).all(axis=1), weights=weights))
+        return float(np.average((predictions == y).all(axis=1), weights=weights))
 
 
 class NumericTargets(RegressorMixin):

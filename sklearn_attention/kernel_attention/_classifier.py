@@ -112,6 +112,8 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         chance. Never with a given bandwidth, or fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
+    max_rows : int, default=100_000
+        As for :class:`KernelAttentionRegressor`. A class of which no row is drawn is unknown.
 
     Attributes
     ----------
@@ -190,6 +192,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows; data frames may have categorical columns, numbers may be missing.
+            From partitions of Dask at most `max_rows` rows are drawn.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -204,7 +207,13 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         ------
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If partitions of Dask have more than `max_rows` rows.
         """
+        X, y, sample_weight = self._draw_rows(X, y, sample_weight)
         X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
         weights = multiply_class_weights(sample_weight, self.class_weight, y)

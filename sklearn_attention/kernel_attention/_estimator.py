@@ -22,7 +22,8 @@ from .._blocks import IN_MEMORY, blocks, blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
 from .._levels import encode_levels
-from .._shapley import FeatureEffectsMixin, mixed_rows
+from .._rows_in_partitions import RowsInPartitions
+from .._shapley import mixed_rows
 from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, explained, heaviest
@@ -44,7 +45,7 @@ _MAX_VALUES = 100
 
 
 @parameters
-class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, MixedRows):
+class KernelAttention(RowsInPartitions, MultiOutputMixin, TransformerMixin, MixedRows):
     """Mixin of estimators that hold a Fitted: parameters, and views of what is learned."""
 
     _reads_missing = True

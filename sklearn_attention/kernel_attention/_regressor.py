@@ -99,6 +99,11 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
+    max_rows : int, default=100_000
+        Maximum number of rows that `fit` draws from partitions of Dask; rows in memory are all
+        used. A hash of their cells, target and weight chooses the rows, so that neither the
+        partitions nor their order change the sample. A warning says how many of how many rows
+        are drawn.
 
     Attributes
     ----------
@@ -237,6 +242,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows; data frames may have categorical columns, numbers may be missing.
+            From partitions of Dask at most `max_rows` rows are drawn.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -252,7 +258,13 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         ------
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If partitions of Dask have more than `max_rows` rows.
         """
+        X, y, sample_weight = self._draw_rows(X, y, sample_weight)
         y = check_numeric_target(y)
         X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
         y, weights = y.astype(np.float64), check_key_weights(sample_weight, X, np.float32)

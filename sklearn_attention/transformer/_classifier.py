@@ -43,6 +43,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     ----------
     tokens, tokenizer, max_tokens, max_length, pooling, baseline
         As for :class:`TransformerRegressor`.
+    max_rows : int, default=100_000
+        As for :class:`TransformerRegressor`. A class of which no row is drawn is unknown.
     d_model, n_heads, n_layers, dropout, architecture
         As for :class:`TransformerRegressor`: the encoder.
     class_weight : dict, list of dict, "balanced" or None, default=None
@@ -118,6 +120,11 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         ------
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If partitions of Dask have more than `max_rows` rows.
         """
         settings = self._check_parameters()
         training = X, y, sample_weight

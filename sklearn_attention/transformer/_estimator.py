@@ -14,7 +14,7 @@ from .._base import AttentionEstimator, parameters, warn_user
 from .._columns import Columns
 from .._partitions import to_memory
 from .._report import Report
-from .._shapley import FeatureEffectsMixin
+from .._rows_in_partitions import RowsInPartitions
 from .._validation import (
     TRUE_FALSE_AUTO,
     check_choice,
@@ -39,7 +39,7 @@ from ._text_reader import TextReader
 
 @parameters
 class TransformerEstimator(
-    FeatureEffectsMixin,
+    RowsInPartitions,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     NetworkParameters,
@@ -146,9 +146,9 @@ class TransformerEstimator(
             The training data, and the validation data if there are any. `rows` are those that
             have weight; `y` and `weights` (n_samples,) have all.
         """
-        X, y, sample_weight = to_memory(*training)
+        X, y, sample_weight = self._draw_rows(*training)
         y = read_y(y, "y")
-        X_val, y_val, weight_val = to_memory(*validation)
+        X_val, y_val, weight_val = self._draw_rows(*validation)
         y_val = read_y(y_val, "y_val")
         if settings.start is not None:
             reader = self.encoder_.reader

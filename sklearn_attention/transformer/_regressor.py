@@ -79,6 +79,11 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
         Quantile to predict, between 0 and 1; only for ``loss="quantile"``. Of several, which
         share the encoder, 0.5 has to be one: `predict` returns the median, and
         `predict_quantiles` all of them.
+    max_rows : int, default=100_000
+        Maximum number of rows that `fit` draws from partitions of Dask, of training rows and
+        of validation rows; rows in memory are all used. A hash of their cells, target and
+        weight chooses the rows, so that neither the partitions nor their order change the
+        sample. A warning says how many of how many rows are drawn.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -243,6 +248,11 @@ n_steps, n_channels), list of arrays, or list of texts
         ------
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If partitions of Dask have more than `max_rows` rows.
         """
         settings = self._check_parameters()
         quantiles = check_quantiles(self.loss, self.quantile)
