@@ -64,43 +64,45 @@ class UncertaintyMixin:
 
         Notes
         -----
-        Jackknife+ [1]_: predictions without each training row and that row's leave-one-out
-        error, both in closed form. Each error is divided by the expected size of errors at
-        its row, and multiplied by that at the query:
+        Intervals are those of the jackknife+ [1]_. They are computed from predictions without
+        each training row and from the leave-one-out error of that row, both in closed form.
+        Each error is divided by the expected size of errors at its row, and multiplied by that
+        at the query:
 
         .. math:: s(x) = \sqrt{u(x)^2 + \textstyle\sum_i l_i(x)^2 / w_i}\;
                   \sqrt{1 + \Bigl(\textstyle\sum_i |l_i(x)|\Bigr)^2\, e(r(x) / r_0)^2}
 
         The first factor is the noise of a target and of the fit, with effective weights
-        :math:`l_i` of the rows and weights :math:`w_i` of mean 1. The second is the error of
-        the model off the rows. A prediction there rests on rows at a distance :math:`r`, the
-        root mean square weighted by :math:`|l_i|`, in bandwidths of the features along which
-        the kernel falls; :math:`r_0` is its median at the rows. So far do those reach at a
-        bandwidth that is larger by :math:`r / r_0`, at which leave-one-out errors are larger:
-        :math:`e^2` is the growth of their squares, half in the mean and half in the quarter of
-        the rows where they grow most. Far away the width is in proportion to the distance at
-        least, as if errors grew by :math:`\sqrt 2` over half of the rows' extent; averages,
-        which rest on rows on one side there, are wrong by a slope that explains all that the
-        rows explain. The rows do not determine the curve where there are none: errors unlike
-        all within the data, as of an exponential or a hidden peak, are larger.
+        :math:`l_i` of the rows and weights :math:`w_i` of mean 1. The second factor is the
+        error of the model where there are few rows. Here :math:`r` is the distance of the rows
+        that the prediction rests on: the root mean square, weighted by :math:`|l_i|`, in
+        bandwidths of the features along which the kernel falls. Its median at the rows is
+        :math:`r_0`. If the bandwidth is multiplied by :math:`r / r_0`, rows among the data rest
+        on rows that are as far away, and their leave-one-out errors are larger. The growth of
+        the squared errors is :math:`e^2`: half of it is the mean growth, and half the growth in
+        the quarter of the rows where it is largest. Far from all rows the width grows at least
+        in proportion to the distance, as if errors grew by :math:`\sqrt 2` over half of the
+        extent of the rows. Averages rest on rows on one side there, so that they are wrong by a
+        slope that explains all that the rows explain. Where there are no rows, nothing
+        determines the curve: errors can be larger if the curve is unlike all within the data,
+        such as an exponential or a hidden peak.
 
         Weights are precisions: only their ratios matter, and the variance of the noise is
-        in inverse proportion to them. A new target is taken to be as precise as rows around
-        it are: :math:`u(x)^2` is one over the local average of weights of mean 1. Every row
+        in inverse proportion to them. A new target is taken to be as precise as the rows around
+        it: :math:`u(x)^2` is one over the local average of weights of mean 1. Every row
         of positive weight counts once, whatever its weight.
 
-        For rows drawn independently the coverage is about :math:`1 - \alpha` for a nominal
-        :math:`1 - \alpha`, and at least :math:`1 - 2\alpha` where errors are divided by what
-        does not depend on the targets. That holds for a bandwidth chosen beforehand; one
-        chosen on the same rows makes their errors a little smaller than those of new rows,
-        by about the share of the degrees of freedom spent on the choice: one in `n_samples`
-        for each bandwidth. With the estimator's `gap` errors are those of rows predicted
-        across the gap, and variances of fits allow for autocorrelation, as in
-        :meth:`confidence_band`.
+        For rows that are drawn independently the coverage is about its nominal value
+        :math:`1 - \alpha`, and at least :math:`1 - 2\alpha` where the sizes that errors are
+        divided by do not depend on the targets. This holds for a bandwidth that was chosen
+        beforehand. A bandwidth that was chosen on the same rows makes their errors a little
+        smaller than those of new rows, by about one in `n_samples` for each bandwidth. If the
+        estimator has a `gap`, errors are those of rows that are predicted across the gap, and
+        variances of fits allow for autocorrelation, as in :meth:`confidence_band`.
 
-        The heteroscedastic form divides every error further by the local mean absolute
-        error, itself smoothed with a bandwidth by leave-one-out, widened to windows of
-        twenty rows at least, and multiplies by that at the query. All this takes all pairs
+        With `heteroscedastic`, every error is also divided by the local mean absolute error,
+        and multiplied by that at the query. This mean has a bandwidth of its own, chosen by
+        leave-one-out, in windows of at least twenty rows. All this takes all pairs
         of queries and rows; results for the rows are computed once.
 
         Where the pointwise :meth:`confidence_band` of the same coverage is outside of this
@@ -190,14 +192,14 @@ class UncertaintyMixin:
                   - \textstyle\sum_j k_j(x) R_j)\bigr]
 
         Errors are divided by their expected size at their row and multiplied by that at the
-        query, :math:`s(x)`, as in :meth:`predict_interval`: off the rows quantiles are further
-        apart. The kernel weights :math:`k_i(x)`, in which rows count
-        alike whatever their weights, are in windows of forty rows at least: the targets in
-        the window of the prediction itself are too few, and too near to a prediction made
-        from them, to show how far new ones lie. If a level of a category has fewer rows, those
-        of other levels count as well. Of new targets 0.89 to 0.92 lay between the
-        quantiles 0.05 and 0.95 in simulations with 100 to 500 rows. Unlike intervals of
-        :meth:`predict_interval` quantiles follow the noise from place to place, also where it
+        query, :math:`s(x)`, as in :meth:`predict_interval`, so that quantiles are further apart
+        where there are few rows. The kernel weights :math:`k_i(x)` are those of windows that
+        hold at least forty rows, which count alike whatever their weights. The window of the
+        prediction itself has too few targets, and they are too near to a prediction made from
+        them to show how far away new ones lie. If a level of a category has fewer rows, rows of
+        other levels count as well. In simulations with 100 to 500 rows, 0.89 to 0.92 of new
+        targets lay between the quantiles 0.05 and 0.95. Unlike intervals of
+        :meth:`predict_interval`, quantiles follow the noise from place to place, also where it
         is skewed.
         """
         probabilities = check_probabilities("quantiles", quantiles)
@@ -283,11 +285,11 @@ class UncertaintyMixin:
         Notes
         -----
         The bandwidth that predicts best leaves a bias as large as the standard error. The
-        band is therefore around another fit :math:`\tilde m`, with less bias and a larger
-        standard error, its own, in the manner of [1]_: local lines at 0.8 times the
-        bandwidth for predictions by local averages, parabolas at the same bandwidth for
-        lines (lines at half of it in more than ten features), parabolas at 0.6 times the
-        bandwidth for parabolas. So predictions need not be in the middle of the band.
+        band is therefore around another fit :math:`\tilde m`, which has less bias and a larger
+        standard error, in the manner of [1]_. If predictions are local averages, it has local
+        lines at 0.8 times the bandwidth; if they are lines, parabolas at the same bandwidth
+        (lines at half of it in more than ten features); if they are parabolas, parabolas at 0.6
+        times the bandwidth. So predictions need not be in the middle of the band.
 
         .. math:: \tilde m(x) \pm c\, \hat\sigma(x) \sqrt{v(x) + (u(x)^2 + v(x)) (g(x) - 1)},
                   \quad v(x) = \textstyle\sum_i l_i(x)^2 / w_i
@@ -308,11 +310,11 @@ class UncertaintyMixin:
         for the leave-one-out errors across the gap, and with its autocorrelations
         :math:`\rho` there is :math:`v = \sum_{ij} \rho_{i - j} l_i l_j / \sqrt{w_i w_j}`.
 
-        The coverage is approximate. For 0.9, bands of 100 to 500 rows and one feature
-        held smooth curves at 0.86 to 0.90 of places and curves with jumps and narrow peaks at
-        0.88 to 0.93; simultaneous bands held all of a smooth curve in 0.86 to 0.91 of data
-        sets. No band of a smoother follows a jump: of a curve with jumps or narrow peaks they
-        held all in 0.14 (100 rows) to 0.75 (500 rows).
+        The coverage is approximate. With one feature and 100 to 500 rows, bands of coverage 0.9
+        contained smooth curves at 0.86 to 0.90 of the places, and curves with jumps and narrow
+        peaks at 0.88 to 0.93. Simultaneous bands contained the whole of a smooth curve in 0.86
+        to 0.91 of data sets. They do not follow jumps: they contained the whole of a curve with
+        jumps or narrow peaks in 0.14 (100 rows) to 0.75 (500 rows) of data sets.
 
         References
         ----------
