@@ -1495,8 +1495,8 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_fitted_language_model.py",
-        "counted = model.counts_of(training).of_pairs(held_out)",
-        "counted = model.counts_of(texts).of_pairs(held_out)",
+        "counted = model.counts_of(training).pair_log_proba(held_out)",
+        "counted = model.counts_of(texts).pair_log_proba(held_out)",
         "the baseline is weighed by tokens that it has counted",
     ),
     Mutation(
