@@ -1429,8 +1429,8 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_fitted.py",
-        "precision * away @ away / 2",
-        "precision * away @ away",
+        "precision * deviation @ deviation / 2",
+        "precision * deviation @ deviation",
         "derivative of the penalty is that of another",
     ),
     Mutation(
@@ -1471,8 +1471,8 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_network.py",
-        "ramps = (u[..., None] - self.starts).clamp(0, 1)",
-        "ramps = (u[..., None] - self.starts).clamp_min(0)",
+        "ramps = (u[..., None] - self.piece_starts).clamp(0, 1)",
+        "ramps = (u[..., None] - self.piece_starts).clamp_min(0)",
         "pieces of a bent line go on where they should end",
     ),
     Mutation(

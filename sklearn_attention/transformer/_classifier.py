@@ -50,8 +50,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         proportion to the frequency of the class. Several outputs have a dict each, whose
         factors multiply.
     learning_rate, batch_size, max_epochs, training, warm_start
-        As for :class:`TransformerRegressor`: the training. Rows are held out of each class in
-        proportion, but at random where there are several outputs.
+        As for :class:`TransformerRegressor`: the training. The same fraction of the rows of
+        each class is held out; with several outputs, rows are held out at random.
     random_state, device
         As for :class:`TransformerRegressor`.
 
@@ -102,7 +102,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the rows; those below 1e-19 of the largest are 0.
+            Non-negative weights of the rows; weights below 1e-19 of the largest one count as 0.
         X_val, y_val : as X and y, default=None
             Rows to validate with, in place of some that are held out of X: they decide on the
             best epoch, and on the weight of a baseline.
@@ -147,9 +147,10 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         return self
 
     def _weighted(self, examples, class_weight, name):
-        """Multiply weights of examples by weights of their classes (n_rows,); drop weight 0.
+        """Multiply weights of examples by weights of their classes; drop examples of weight 0.
 
-        `name` is that of the labels in the error that is raised if no weight is left.
+        `class_weight` (n_rows,) has the weight of the class of each example. `name` is the name
+        of the labels in the error that is raised if all weights are 0.
         """
         weights = examples.weights * class_weight
         if not weights.any():
@@ -187,7 +188,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         return self._predict(*self._read(X))
 
     def _predict(self, rows, dtype):
-        """Predict probabilities for rows of the reader; a list if there are several outputs."""
+        """Predict probabilities for rows of the reader; a list for several outputs."""
         logs = self._log_probabilities(rows, dtype)
         return [np.exp(log) for log in logs] if isinstance(logs, list) else np.exp(logs)
 

@@ -94,7 +94,8 @@ def test_learned_positions_end_where_training_ended():
     X = [np.arange(3.0), np.arange(5.0)]
     model = regress(X, architecture=Architecture(positions="learned"))
     assert model.encoder_.reader.max_length == 5
-    with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
+    message = r"longer than the longest in training, 5, .* Fit with architecture__positions="
+    with pytest.warns(UserWarning, match=message):
         found = model.predict([np.arange(9.0)])
     np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
 
