@@ -1357,8 +1357,8 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_batches.py",
-        "fraction = (place + 0.5) / sizes.repeat_interleave(sizes)",
-        "fraction = (place + 0.5) / sizes.max()",
+        "fraction = (number + 0.5) / sizes.repeat_interleave(sizes)",
+        "fraction = (number + 0.5) / sizes.max()",
         "small strata are not spread over all rows",
     ),
     Mutation(
@@ -1375,8 +1375,8 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_training.py",
-        "fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0",
-        "fallen = (step - top) / (n_steps - top) if step > top else 0.0",
+        "fallen = (step - peak) / (n_steps - 1 - peak) if step > peak else 0.0",
+        "fallen = (step - peak) / (n_steps - peak) if step > peak else 0.0",
         "the last step is not at the end of the schedule",
     ),
     Mutation(

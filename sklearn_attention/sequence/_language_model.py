@@ -215,7 +215,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
             training, held_out = texts, TokenStream.read("X_val", X_val, vocabulary)
         windows = TokenWindows(training, self.max_length)
         report = Report(self, X=X, y=y, metadata={})
-        report.begin(settings.n_epochs(len(windows)))
+        report.begin(settings.count_epochs(len(windows)))
         self.model_ = fit_language_model(
             texts, windows, held_out, vocabulary, settings, self.baseline, report
         )

@@ -217,7 +217,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
                 for rows in settings.split(len(sources))
             )
         report = Report(self, X=X, y=y, metadata={})
-        report.begin(settings.n_epochs(len(training[0])))
+        report.begin(settings.count_epochs(len(training[0])))
         self.model_ = fit_seq2seq(
             training,
             held_out,

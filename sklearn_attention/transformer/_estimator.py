@@ -265,7 +265,7 @@ class TransformerEstimator(
         """
         data = Data.split(settings, *examples, strata=strata)
         report = Report(self, **task_data)
-        report.begin(settings.n_epochs(len(data.trained)))
+        report.begin(settings.count_epochs(len(data.trained)))
         self.encoder_ = fit_encoder(
             data, reader, task, settings, self.pooling, self.baseline, report
         )
