@@ -95,8 +95,8 @@ def log_likelihoods(network, source, target):
     """Return the log-likelihoods of the tokens of each target after START, a list of Tensor."""
     x, is_token = _vectors_before_tokens(network, source, target)
     logs = network.scores(x).float().log_softmax(dim=-1)
-    of_targets = logs.gather(1, target[:, 1:][is_token][:, None])[:, 0]
-    return list(of_targets.split(is_token.sum(dim=1).tolist()))
+    token_logs = logs.gather(1, target[:, 1:][is_token][:, None])[:, 0]
+    return list(token_logs.split(is_token.sum(dim=1).tolist()))
 
 
 def cross_weights(network, source, target):

@@ -125,15 +125,16 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         reader, data = self._read_data(
             settings, read_labels, training, validation, multi_output=True
         )
-        labels = [check_labels(y) for _, y, _ in data]
+        labels = [check_labels(targets) for _, targets, _ in data]
         task = Classes.learn(labels[0]) if settings.start is None else self.encoder_.task
         # "balanced" refers to the frequencies in training and validation data together.
-        class_weights = class_weights_of_rows(self.class_weight, np.concatenate(labels))
-        examples, first = [], 0
-        for name, (rows, _, weights), y in zip(("y", "y_val"), data, labels, strict=False):
-            class_weight = class_weights[first : first + len(y)]
-            first += len(y)
-            unweighted = task.examples(rows, y, weights, name)
+        weights_of_both = class_weights_of_rows(self.class_weight, np.concatenate(labels))
+        class_weights = np.split(weights_of_both, [len(labels[0])])
+        examples = []
+        for name, (rows, _, weights), data_labels, class_weight in zip(
+            ("y", "y_val"), data, labels, class_weights, strict=False
+        ):
+            unweighted = task.examples(rows, data_labels, weights, name)
             examples.append(self._weighted(unweighted, class_weight[weights > 0], name))
         is_single_output = labels[0].ndim == 1
         self._learn(

@@ -168,8 +168,10 @@ class Numbers:
     def with_loss(self, name, quantiles):
         """Return the same targets with another loss, or with other quantiles."""
         # Each target has a column for every quantile.
-        of_columns = tuple(np.tile(quantiles, np.size(self.center)).tolist())
-        return replace(self, loss=Loss(name, quantile=of_columns or None), quantiles=quantiles)
+        column_quantiles = tuple(np.tile(quantiles, np.size(self.center)).tolist())
+        return replace(
+            self, loss=Loss(name, quantile=column_quantiles or None), quantiles=quantiles
+        )
 
     def examples(self, rows, y, weights):
         """Return Examples with standardised targets.
