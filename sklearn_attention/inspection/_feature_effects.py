@@ -274,24 +274,15 @@ class FeatureEffectsDisplay(Display):
         ax.axvline(0, color=GREY, lw=1)
         for line, name in enumerate(names):
             x, values = effects[name].to_numpy(), self.X[name]
-            # Dots of the same bin are stacked, and the stack is centred on the line.
-            bins = pd.Series(np.round((x - low) / width * _BINS))
-            stacks = bins.groupby(bins)
-            offsets = stacks.cumcount() - (stacks.transform("size") - 1) / 2
-            y = line + 0.8 * offsets / max(stacks.size().max(), _FULL_STACK)
+            y = line + _stack_dots((x - low) / width)
             is_number = is_numeric_dtype(values)
             ranks = values.rank(pct=True) if is_number else np.full(len(x), np.nan)
             style = {"cmap": colors, "vmin": 0, "vmax": 1, "plotnonfinite": True}
             dots = ax.scatter(x, y, s=12, lw=0, c=ranks, **style)
             if is_number:
                 colored = dots
-                continue
-            # The levels with the lowest and the highest mean effect have their names.
-            means = effects[name].groupby(values.to_numpy(), observed=True).mean().sort_values()
-            for side, mean in (("right", means.iloc[:1]), ("left", means.iloc[1:].iloc[-1:])):
-                for level, place in mean.items():
-                    style = {"ha": side, "fontsize": "x-small", "parse_math": False}
-                    ax.text(place, line + 0.45, _cell_text(level), **style)
+            else:
+                _write_extreme_levels(ax, line, effects[name], values)
         write_bar_names(ax, [*map(printable_name, names)])
         ax.margins(x=0.1)
         ax.locator_params(axis="x", nbins=5)
@@ -307,11 +298,9 @@ class FeatureEffectsDisplay(Display):
     def _draw_sizes(self, ax, sizes):
         """Draw bars of mean absolute effects; `sizes` is a Series with names of features."""
         bars = ax.barh(range(len(sizes)), sizes, 0.7, color=BLUE)
-        texts = (
-            [*map(_factor_text, sizes)]
-            if self.is_log_odds
-            else format_numbers(sizes.to_numpy())
-        )
+        texts = format_numbers(sizes.to_numpy())
+        if self.is_log_odds:
+            texts = [*map(_factor_text, sizes)]
         ax.bar_label(bars, texts, padding=3, fontsize="small")
         write_bar_names(ax, [*map(printable_name, sizes.index)])
         ax.margins(x=0.15)
@@ -331,6 +320,30 @@ class FeatureEffectsDisplay(Display):
             logs = np.log(_FACTORS)
             places = [0.0, *logs, *-logs]
             _write_ticks(ax, [places], lambda x: _factor_text(x, ".3g") if x else "no effect")
+
+
+def _stack_dots(x):
+    """Return the heights of dots at places `x` (n,) from 0 to 1, relative to their line.
+
+    Dots in the same bin are stacked, and a stack is centred on the line.
+    """
+    bins = pd.Series(np.round(x * _BINS))
+    stacks = bins.groupby(bins)
+    offsets = stacks.cumcount() - (stacks.transform("size") - 1) / 2
+    return 0.8 * offsets / max(stacks.size().max(), _FULL_STACK)
+
+
+def _write_extreme_levels(ax, line, effects, levels):
+    """Write the levels with the lowest and the highest mean effect, above a line of dots.
+
+    `effects` and `levels` are Series with an entry for each row.
+    """
+    means = effects.groupby(levels.to_numpy(), observed=True).mean().sort_values()
+    # If there is only one level, it is written once.
+    for side, mean in (("right", means.iloc[:1]), ("left", means.iloc[1:].iloc[-1:])):
+        for level, place in mean.items():
+            style = {"ha": side, "fontsize": "x-small", "parse_math": False}
+            ax.text(place, line + 0.45, _cell_text(level), **style)
 
 
 def _usual_class(model, rows):

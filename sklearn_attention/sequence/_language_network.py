@@ -12,7 +12,7 @@ from ..nn import KeyValueCache, TokenEncoder
 from ..nn._random import generator_for, initialize
 from ..text import pad
 from ..text._special import END, PADDING, START
-from ..training._network import threads_of_pass
+from ..training._network import use_best_threads
 from ._token_windows import context_start
 
 # Factor of the initial weights of the last layer of each block. At 0 blocks would learn only
@@ -125,7 +125,7 @@ class LanguageNetwork(nn.Module):
         for first in range(0, len(items), size):
             arrays = make_batch(items[first : first + size])
             tensors = [torch.from_numpy(array).to(device) for array in arrays]
-            with threads_of_pass(self, tensors[0].numel()):
+            with use_best_threads(self, tensors[0].numel()):
                 results.append(function(*tensors).cpu().numpy())
         return np.concatenate(results)
 
@@ -158,7 +158,7 @@ class LanguageNetwork(nn.Module):
                 # The context has moved on, so that all tokens have other positions in it now.
                 cache, first_uncached = KeyValueCache(self.encoder.n_layers), start
             uncached = ids[:, first_uncached:n_tokens]
-            with threads_of_pass(self, uncached.numel()):
+            with use_best_threads(self, uncached.numel()):
                 logits, _ = self(uncached.to(device), cache=cache)
                 log_proba = _log_proba(logits[:, -1]).cpu().numpy()
             next_ids = choose(log_proba, ids[:, :n_tokens].numpy())

@@ -102,24 +102,25 @@ class TokenStream:
         n_held = min(max(1, round(fraction * total)), total - 1)
         n_learned = total - n_held
         n_stretches = min(max(1, n_held // min_length), 10)
-        # 1. Place the stretches. Pairs are numbered from 0 over all runs. If 4 of 10 pairs are
-        # held out in 2 stretches, these are the pairs 1 to 2 and 6 to 7: up to rounding, the
-        # gap before the first stretch and that after the last one are half as long as the gaps
-        # between two stretches.
+        # 1. Place the stretches. Pairs are numbered from 0 over all runs, and `stretch_end` is
+        # the pair after a stretch. If 4 of 10 pairs are held out in 2 stretches, these are the
+        # pairs 1, 2 and 6, 7: up to rounding, the gap before the first stretch and that after
+        # the last one are half as long as the gaps between stretches.
         number = np.arange(n_stretches + 1)
         held_before = number * n_held // n_stretches
         learned_before = (number[:-1] * n_learned + n_learned // 2) // n_stretches
         stretch_first = learned_before + held_before[:-1]
         stretch_end = learned_before + held_before[1:]
-        # 2. Cut the runs into pieces wherever a stretch begins or ends.
+        # 2. Cut the runs into pieces wherever a stretch begins or ends. `cuts` has the first
+        # pair of each piece, and the number of all pairs.
         run_first = np.cumsum(self.n_pairs) - self.n_pairs
         cuts = np.unique(np.concatenate([run_first, stretch_first, stretch_end, [total]]))
         piece_first, n_pairs = cuts[:-1], np.diff(cuts)
         run = np.searchsorted(run_first, piece_first, side="right") - 1
         position = self.first[run] + piece_first - run_first[run]  # in `ids`
         pieces = TokenStream(self.ids, position, n_pairs)
-        # 3. A piece is within a stretch if more stretches have begun by its first pair than
-        # have ended.
+        # 3. Hold out the pieces within stretches: by their first pair, more stretches have
+        # begun than have ended.
         n_begun = np.searchsorted(stretch_first, piece_first, side="right")
         n_ended = np.searchsorted(stretch_end, piece_first, side="right")
         is_held = n_begun > n_ended

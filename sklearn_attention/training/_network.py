@@ -58,8 +58,11 @@ def worthwhile_threads(network, n_tokens):
     return 1 if work < 10**9 else None
 
 
-def threads_of_pass(network, n_tokens):
-    """Return a context in which torch uses the best number of threads for `n_tokens` tokens."""
+def use_best_threads(network, n_tokens):
+    """Return a context in which torch uses the best number of threads for a pass.
+
+    In the pass, `network` computes `n_tokens` tokens.
+    """
     return torch_threads(worthwhile_threads(network, n_tokens) or torch.get_num_threads())
 
 

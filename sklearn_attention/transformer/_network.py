@@ -16,7 +16,7 @@ from ..nn import TokenEncoder
 from ..nn._random import initialize
 from ..text._special import UNKNOWN
 from ..training._batches import blocks_by_length
-from ..training._network import threads_of_pass
+from ..training._network import use_best_threads
 
 # Largest number of tokens, and of pairs of tokens that attend to each other, in a block of rows
 # that are predicted at once.
@@ -387,7 +387,7 @@ def outputs_of(network, rows):
     device = next(network.parameters()).device
     outputs, pooled = [], []
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
-    with threads_of_pass(network, max(rows.lengths[block].sum() for block in blocks)):
+    with use_best_threads(network, max(rows.lengths[block].sum() for block in blocks)):
         for block in blocks:
             inputs, is_token = _batch_tensors(rows, block, device)
             block_outputs, block_vectors, _ = network(*inputs, is_token=is_token)
