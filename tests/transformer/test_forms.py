@@ -98,6 +98,9 @@ def test_learned_positions_end_where_training_ended():
     with pytest.warns(UserWarning, match=message):
         found = model.predict([np.arange(9.0)])
     np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
+    # The remedy that the warning names predicts without a warning.
+    model.set_params(architecture__positions="sinusoidal").fit(X, [0.0, 1.0])
+    assert model.predict([np.arange(9.0)]).shape == (1,)
 
 
 def test_warning_of_cut_sequences_names_the_line_that_predicts():
