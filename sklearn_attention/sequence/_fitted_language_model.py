@@ -56,9 +56,8 @@ class FittedLanguageModel:
         log_proba = self.network_log_proba(stream, device)
         if self.counts is None:
             return log_proba
-        return average_log_proba(
-            log_proba, self.counts.pair_log_proba(stream), self.baseline_weight
-        )
+        counted = self.counts.pair_log_proba(stream)
+        return average_log_proba(log_proba, counted, self.baseline_weight)
 
     def network_log_proba(self, stream, device):
         """Return the network's log-probabilities, in the form of :meth:`log_proba`."""
@@ -118,9 +117,8 @@ class FittedLanguageModel:
         if self.counts is None:
             return log_proba
         counted = self.counts.next_log_proba(prefixes)
-        return average_log_proba(log_proba, counted, self.baseline_weight).astype(
-            log_proba.dtype
-        )
+        averaged = average_log_proba(log_proba, counted, self.baseline_weight)
+        return averaged.astype(log_proba.dtype)
 
 
 def fit_language_model(texts, windows, held_out, vocabulary, settings, baseline, report):
