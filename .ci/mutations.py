@@ -1357,8 +1357,8 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_batches.py",
-        "fraction = (place + 0.5) / sizes.repeat_interleave(sizes)",
-        "fraction = (place + 0.5) / sizes.max()",
+        "fraction = (number + 0.5) / sizes.repeat_interleave(sizes)",
+        "fraction = (number + 0.5) / sizes.max()",
         "small strata are not spread over all rows",
     ),
     Mutation(
@@ -1375,8 +1375,8 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_training.py",
-        "fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0",
-        "fallen = (step - top) / (n_steps - top) if step > top else 0.0",
+        "fallen = (step - peak) / (n_steps - 1 - peak) if step > peak else 0.0",
+        "fallen = (step - peak) / (n_steps - peak) if step > peak else 0.0",
         "the last step is not at the end of the schedule",
     ),
     Mutation(
@@ -1429,8 +1429,8 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_fitted.py",
-        "precision * away @ away / 2",
-        "precision * away @ away",
+        "precision * deviation @ deviation / 2",
+        "precision * deviation @ deviation",
         "derivative of the penalty is that of another",
     ),
     Mutation(
@@ -1471,8 +1471,8 @@ MUTATIONS = [
     ),
     Mutation(
         "transformer/_network.py",
-        "ramps = (u[..., None] - self.starts).clamp(0, 1)",
-        "ramps = (u[..., None] - self.starts).clamp_min(0)",
+        "ramps = (u[..., None] - self.piece_starts).clamp(0, 1)",
+        "ramps = (u[..., None] - self.piece_starts).clamp_min(0)",
         "pieces of a bent line go on where they should end",
     ),
     Mutation(
@@ -1495,8 +1495,8 @@ MUTATIONS = [
     ),
     Mutation(
         "sequence/_fitted_language_model.py",
-        "counted = model.counts_of(training).of_pairs(held_out)",
-        "counted = model.counts_of(texts).of_pairs(held_out)",
+        "counted = model.counts_of(training).pair_log_proba(held_out)",
+        "counted = model.counts_of(texts).pair_log_proba(held_out)",
         "the baseline is weighed by tokens that it has counted",
     ),
     Mutation(

@@ -33,8 +33,9 @@ def _doppler(t):
     return np.sqrt(t * (1 - t)) * np.sin(2 * math.pi * 1.05 / (t + 0.05))
 
 
-# Curve and its standard deviation over the unit interval, by quadrature to 30 digits. A
-# constant rather than that of the sample, so that every sample shows the same curve.
+# For each name the curve, and its standard deviation over the unit interval, which was computed
+# by quadrature to 30 digits. Curves are divided by this constant, and not by the standard
+# deviation of the sample, so that every sample shows the same curve.
 _CURVES = {
     "blocks": (_blocks, 1.9141313956988959),
     "bumps": (_bumps, 0.6648397089604301),
@@ -65,11 +66,12 @@ def make_smoothing_curve(
     n_samples : int, default=2048
         Number of rows.
     signal_to_noise : float, default=7.0
-        Standard deviation of the curve over that of the noise. The noise always has
-        standard deviation 1; the curve is scaled. 7 is the value of [1]_.
+        Standard deviation of the curve, divided by that of the noise. The noise always has the
+        standard deviation 1, and the curve is scaled. 7 is the value of [1]_.
     design : {"grid", "uniform"}, default="grid"
-        Places at which the curve is sampled: at :math:`i / n` for :math:`i = 1, \dots, n`, as
-        in [1]_, or at random places drawn uniformly from the unit interval and sorted.
+        Places at which the curve is sampled. "grid" is :math:`i / n` for
+        :math:`i = 1, \dots, n`, as in [1]_. "uniform" are places that are drawn uniformly from
+        the unit interval, and sorted.
     random_state : int, RandomState instance or None, default=None
         Determines the noise and the random design. Pass an int for reproducible output
         across calls.
@@ -145,7 +147,7 @@ def make_smoothing_curve(
         t = np.arange(1, n_samples + 1) / n_samples
     else:
         t = np.sort(rng.uniform(size=n_samples))
-    curve, deviation = _CURVES[name]
-    truth = curve(t) * (signal_to_noise / deviation)
+    curve, curve_std = _CURVES[name]
+    truth = curve(t) * (signal_to_noise / curve_std)
     X, y = t[:, np.newaxis], truth + rng.standard_normal(n_samples)
     return (X, y, truth) if return_truth else (X, y)

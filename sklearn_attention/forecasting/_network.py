@@ -10,7 +10,7 @@ from torch import nn
 
 from ..nn import Patches, TokenEncoder
 from ..nn._random import initialize
-from ..training._network import threads_of_pass
+from ..training._network import use_best_threads
 
 # Outputs are computed for 2048 windows at once.
 _BLOCK = 2048
@@ -139,7 +139,7 @@ def outputs_of(network, origins, units, scaling, *, need_weights=False):
     """
     device = next(network.parameters()).device
     results = []
-    with threads_of_pass(network, len(origins) * network.n_tokens):
+    with use_best_threads(network, len(origins) * network.n_tokens):
         for block in torch.arange(len(origins)).split(_BLOCK):
             rows = block.numpy()
             inputs = _inputs(origins.take(rows), units[rows], scaling, device)

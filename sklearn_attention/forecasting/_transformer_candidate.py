@@ -151,7 +151,7 @@ class TransformerCandidate:
         learned = replace(self, scaling=scaling, settings=None, task=None, attributes=None)
         units = scaling.units(origins)
         loss = squared_error(origins, learned._base(origins, units), units, scaling)
-        with self.task("training", settings.n_epochs(n)) as report:
+        with self.task("training", settings.count_epochs(n)) as report:
             network = fit_network(
                 ForecastNetwork,
                 shape,

@@ -27,7 +27,8 @@ def attention_rollout(weights) -> np.ndarray:
     Returns
     -------
     rollout : ndarray of shape (n_tokens, n_tokens)
-        Share of each token of the input (columns) in each of the output; rows sum to 1.
+        Share of each token of the input (columns) in each token of the output (rows); rows sum
+        to 1.
 
     Notes
     -----
@@ -71,7 +72,7 @@ class AttentionMapDisplay(Display):
     Parameters
     ----------
     weights : ndarray of shape (n_layers, n_heads, n_queries, n_keys)
-        Weights; rows sum to 1.
+        Weights of the keys in the average of each query; rows sum to 1.
     queries, keys : list of str or None, default=None
         Names of rows and columns.
 
@@ -82,9 +83,9 @@ class AttentionMapDisplay(Display):
 
     Notes
     -----
-    Names do not touch: where there is no room for all of them, every second, third ... is
-    written. Names of more than 20 characters are shortened in the middle. `queries` and `keys`
-    have all of them.
+    If there is no room for all names, only every second one, or every third one and so on, is
+    written, so that names do not touch. Names of more than 20 characters are shortened in the
+    middle. The attributes `queries` and `keys` have all names in full.
 
     Examples
     --------
@@ -111,9 +112,9 @@ class AttentionMapDisplay(Display):
 
         Parameters
         ----------
-        weights : array-like of shape (n_queries, n_keys), or with n_heads, or with n_layers \
-and n_heads before them
-            Weights.
+        weights : array-like of shape (n_queries, n_keys), (n_heads, n_queries, n_keys) or \
+(n_layers, n_heads, n_queries, n_keys)
+            Weights of the keys in the average of each query; rows sum to 1.
         queries, keys : list of str, default=None
             Names of rows and columns.
         ax : Axes or array of Axes, default=None
@@ -150,12 +151,14 @@ and n_heads before them
         Parameters
         ----------
         estimator : estimator
-            With `attention_maps` or `smoother_matrix`, or a pipeline that ends with one.
+            A fitted estimator with `attention_maps` or `smoother_matrix`, or a pipeline that
+            ends with one.
         X : array-like, default=None
-            For a smoother the queries; the index of a data frame names them. For others one
-            row, sequence or text, in a list. Forecasters do not need it.
+            For a smoother the queries, which are named by the index if X is a data frame. For
+            other estimators one row, sequence or text, in a list. Forecasters do not need it.
         y : list, default=None
-            For a translator the one target; None is its prediction. Others ignore it.
+            For a TransformerSeq2Seq the target of X, in a list; None is the prediction. Other
+            estimators ignore it.
         ax : Axes or array of Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -180,8 +183,8 @@ and n_heads before them
         if hasattr(model, "target_vocabulary_"):
             written = model.predict(rows) if y is None else y
             weights = model.attention_maps(rows, written if len(written[0]) else y)
-            # Of long sequences only the first tokens are read; END follows a cut source, but
-            # not a cut target.
+            # Long sequences are cut. END follows the tokens of a source that is cut, but not
+            # those of such a target.
             (n_queries, n_keys), end = weights[0].shape[2:], SPECIAL_TOKENS[END]
             queries = [*_tokens(model.target_vocabulary_, written[0]), end][:n_queries]
             keys = [*_tokens(model.source_vocabulary_, rows[0])[: n_keys - 1], end]
@@ -204,9 +207,9 @@ and n_heads before them
         ax : Axes or array of Axes, default=None
             Axes to draw on, one for each map; None makes a figure.
         layer, head : int, default=None
-            The only layer or head to draw, from 0; None draws all.
+            The only layer or head to draw, counted from 0; None draws all.
         rollout : bool, default=False
-            Whether to draw :func:`attention_rollout` in the place of layers and heads.
+            Whether to draw the :func:`attention_rollout` in place of layers and heads.
 
         Returns
         -------
@@ -252,7 +255,7 @@ and n_heads before them
 
 
 def _label(axis, title, names, outer):
-    """Write names or numbers along an outer axis, nothing along an inner one."""
+    """Write a title, and names or numbers, along an axis if it is `outer`, else nothing."""
     if outer:
         axis.set_label_text(title)
         write_names(axis, names)
@@ -261,13 +264,17 @@ def _label(axis, title, names, outer):
 
 
 def _tokens(state, sequence):
-    """Return the tokens of a sequence as str, by the state of a Vocabulary."""
+    """Return the tokens of a sequence as str; `state` is that of a Vocabulary."""
     vocabulary = Vocabulary.from_state(state)
     return [vocabulary.tokens[i] for i in vocabulary.encode(sequence)]
 
 
 def _encoder_token_names(model, rows, weights):
-    """Return names of an encoder's tokens: features, or tokens of a text; None for steps."""
+    """Return names of an encoder's tokens, which are features or tokens of a text.
+
+    Steps have no names: the result is None. `weights` are the attention maps of `rows`, which
+    may have a token [CLS] before the others.
+    """
     kind = getattr(model, "tokens_", None)
     if kind == "features":
         names = feature_names(model)

@@ -8,7 +8,7 @@ import pandas as pd
 from .._frames import to_pandas
 from ..forecasting._backtest import NAMES
 from ._pipelines import unfit
-from ._series import place_of, plain_times
+from ._series import plain_times, series_position
 from ._style import BLUE, GREY, INK, Display, write_dates
 
 
@@ -25,9 +25,9 @@ class BacktestDisplay(Display):
     Parameters
     ----------
     table : DataFrame
-        As `backtest` returns it, of one series.
+        What `backtest` returns for one series.
     name : str, default=None
-        Of the series.
+        Name of the series.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class BacktestDisplay(Display):
     _figure_size = 7.6, 3.8
 
     def __init__(self, table: Any, *, name: str | None = None) -> None:
-        table = _in_our_names(to_pandas(table))
+        table = _with_standard_columns(to_pandas(table))
         self.table, self.name = table, name
         absolute_errors = (table["actual"] - table["forecast"]).abs()
         self.errors_ = absolute_errors.groupby(table["fold"]).mean()
@@ -91,7 +91,7 @@ class BacktestDisplay(Display):
         estimator : KernelForecaster or TransformerForecaster
             A clone is fitted; the estimator itself is not changed.
         X, y, cv, refit, coverage
-            As for `backtest`. A series, or features and a series, are needed.
+            As for `backtest`: X is the series, or X has its features and y is the series.
         series : object, default=None
             Name of the series; None is the first.
         ax : Axes, default=None
@@ -121,9 +121,12 @@ class BacktestDisplay(Display):
         Parameters
         ----------
         table : DataFrame
-            Forecasts beside the observations.
+            What `backtest` returned, in any form: forecasts beside the observations. It has the
+            columns "fold", "time", "forecast" and "actual", those of intervals, and "series" if
+            there are several series.
         series : object, default=None
-            Name of the series; None is the first.
+            Name of the series to draw; None is the first. The table of a single series has no
+            names, and any `series` is written as its name.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -133,7 +136,7 @@ class BacktestDisplay(Display):
         -------
         display : BacktestDisplay
         """
-        table = _in_our_names(to_pandas(table))
+        table = _with_standard_columns(to_pandas(table))
         lacking = {"fold", "time", "forecast", "actual"}.difference(
             getattr(table, "columns", [])
         )
@@ -144,11 +147,12 @@ class BacktestDisplay(Display):
             )
         if "series" in table:
             names = table["series"].unique().tolist()
-            series = names[place_of(series, names)]
+            series = names[series_position(series, names)]
             table = table[table["series"] == series]
         return cls(table, name=series).plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
+        """Draw the observations, forecasts and intervals of all folds."""
         starts = []
         for number, (fold, rows) in enumerate(self.table.groupby("fold")):
             rows = rows.sort_values("time")
@@ -168,20 +172,23 @@ class BacktestDisplay(Display):
         ax.margins(x=0.01, y=0.1)
         style = {"textcoords": "offset points", "va": "top", "color": GREY, "fontsize": "small"}
         for fold, start in starts:
-            text, place = f"{self.errors_[fold]:.3g}", (start, 1)
-            ax.annotate(text, place, (3, -2), xycoords=("data", "axes fraction"), **style)
+            text, top = f"{self.errors_[fold]:.3g}", (start, 1)
+            ax.annotate(text, top, (3, -2), xycoords=("data", "axes fraction"), **style)
         ax.set_title(f"mean absolute error {float(np.mean(self.errors_)):.3g}")
         ax.set_ylabel("" if self.name is None else str(self.name))
         write_dates(ax, time)
 
 
 def _interval_columns(level):
-    """Return the names of the columns of the lower and upper ends of intervals."""
+    """Return the names of the columns with the lower and the upper ends of intervals."""
     return f"lower_{100 * level:g}", f"upper_{100 * level:g}"
 
 
-def _in_our_names(table):
-    """Rename the columns of a backtest in long format as in backtests of other forms."""
+def _with_standard_columns(table):
+    """Rename the columns of a backtest in long format: "ds" becomes "time", and so on.
+
+    The table of a backtest in another form has the standard names, and stays as it is.
+    """
     if NAMES["time"] not in getattr(table, "columns", []):
         return table
     return table.rename(columns={long_name: name for name, long_name in NAMES.items()})

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ._grid import feature_names
 from ._pipelines import last_step, unfit
-from ._style import BLUE, COLORS, GREY, INK, Display, write_bars, write_plainly
+from ._style import BLUE, COLORS, GREY, INK, Display, write_bar_names, write_plainly
 
 # Largest number of features that have a bar.
 _MAX_BARS = 20
@@ -18,13 +18,14 @@ class BandwidthDisplay(Display):
 
     Use it to see how well the data determine the bandwidth of a smoother.
 
-    Make one by :meth:`from_estimator`. Where one factor for all features was searched, it is
-    the criterion over the bandwidths that were tried. Those whose criterion is at most 1 %
-    above its minimum are shaded: if the range is wide, the data do not determine the bandwidth.
+    Make one by :meth:`from_estimator`. If one factor for the bandwidths of all features was
+    searched, the picture shows the criterion over the bandwidths that were tried. Bandwidths
+    whose criterion is at most 1 % above its minimum are shaded: if their range is wide, the
+    data do not determine the bandwidth.
 
-    Other estimators have a bandwidth for each feature, or a length-scale. A bar is the
-    relevance of a feature, and the number beside it its bandwidth; of many features the twenty
-    most relevant ones are drawn.
+    Other estimators have a bandwidth, or a length-scale, for each feature. The length of a bar
+    is the relevance of a feature, and the number beside it is its bandwidth. At most the twenty
+    most relevant features are drawn.
 
     Parameters
     ----------
@@ -32,13 +33,13 @@ class BandwidthDisplay(Display):
         Bandwidth of each feature in its own units, by its name; infinite for features without
         effect.
     measure : str
-        Name of the criterion, or what relevance is measured by.
+        Name of the criterion, or how relevance is measured.
     search : DataFrame or None, default=None
-        A row for each bandwidth that was tried, of the first feature: ``"bandwidth"``,
+        A row for each candidate that was tried: ``"bandwidth"`` of the first feature,
         ``"criterion"``, ``"name"`` of its curve, and maybe ``"degrees_of_freedom"``, which are
-        marked of a single curve.
+        written along the top if there is a single curve.
     relevance : Series of shape (n_features,) or None, default=None
-        Relevance of each feature, where there is no search.
+        Relevance of each feature, by its name, if there is no search.
 
     Attributes
     ----------
@@ -77,10 +78,10 @@ class BandwidthDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            A smoother, whose search is drawn if it was for one factor for all features.
-            Otherwise relevance is `relevance_` if there was a search, else the standard
-            deviations of features divided by bandwidths, as of a density. Of kernel attention
-            relevance is a share of the squared distance.
+            A smoother, a density, or kernel attention. The search of a smoother is drawn if it
+            was for one factor for all features. Otherwise the relevance of a feature is drawn:
+            `relevance_` if each bandwidth was searched; for kernel attention, its share of the
+            squared distance; else its standard deviation divided by its bandwidth.
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
@@ -129,11 +130,13 @@ class BandwidthDisplay(Display):
 
     @property
     def _figure_size(self):
+        """Width and height in inches; bars need more height the more there are."""
         if self.search is not None:
             return 6.4, 4.0
         return 6.4, 1.1 + 0.3 * min(len(self.relevance), _MAX_BARS)
 
     def _draw(self, ax):
+        """Draw the search, or bars of relevance if there was none."""
         if self.search is not None:
             self._draw_search(ax, self.search, float(self.bandwidth.iloc[0]))
             return
@@ -141,16 +144,18 @@ class BandwidthDisplay(Display):
         self._draw_bars(ax, self.relevance.iloc[shown], self.bandwidth.iloc[shown])
 
     def _draw_bars(self, ax, relevance, bandwidth):
+        """Draw bars of the relevance of features, with their bandwidths beside them."""
         ax.barh(range(len(relevance)), relevance, color=BLUE, height=0.7)
-        for place, (end, h) in enumerate(zip(relevance, bandwidth, strict=True)):
+        for line, (end, h) in enumerate(zip(relevance, bandwidth, strict=True)):
             text = f"  {h:.3g}" if np.isfinite(h) else "  ∞"
-            ax.text(end, place, text, va="center", color=INK, size="small")
-        write_bars(ax, relevance.index.tolist())
+            ax.text(end, line, text, va="center", color=INK, size="small")
+        write_bar_names(ax, relevance.index.tolist())
         ax.margins(x=0.2)
         ax.set_xlim(left=0)
         ax.set(xlabel=self.measure, title="relevance, and length-scale")
 
     def _draw_search(self, ax, search, chosen):
+        """Draw the criterion over bandwidths, and mark the `chosen` bandwidth."""
         curves = dict(list(search.groupby("name", sort=False)))
         lowest = search["criterion"].min()
         for number, (name, curve) in enumerate(curves.items()):
@@ -159,16 +164,17 @@ class BandwidthDisplay(Display):
             label = name if len(curves) > 1 else None
             ax.plot(curve["bandwidth"], curve["criterion"], label=label, **style)
         # Akaike's criterion is the logarithm of an error, so that 1 % is a difference of 0.01.
-        slack = 0.01 if self.measure == "aicc" else 0.01 * abs(lowest)
+        tolerance = 0.01 if self.measure == "aicc" else 0.01 * abs(lowest)
         best = min(curves.values(), key=lambda curve: curve["criterion"].min())
-        flat = best.loc[best["criterion"] <= lowest + slack, "bandwidth"]
+        flat = best.loc[best["criterion"] <= lowest + tolerance, "bandwidth"]
         self.flat_ = float(flat.min()), float(flat.max())
         ax.axvspan(*self.flat_, color=BLUE, alpha=0.12, lw=0)
         ax.axvline(chosen, color=INK, lw=1, ls="--")
-        # The axis ends at the criterion of a global fit, which wide windows approach. Windows
-        # that are nearly empty may have any error, and would stretch the axis.
-        of_wide = search.loc[search["bandwidth"] >= chosen, "criterion"]
-        height = of_wide[np.isfinite(of_wide)].to_numpy().max(initial=lowest) - lowest
+        # The axis ends at the largest criterion of wider bandwidths than the chosen one, which
+        # is about that of a global fit. Narrow windows are nearly empty: their criterion may be
+        # arbitrarily large, and would stretch the axis.
+        wider = search.loc[search["bandwidth"] >= chosen, "criterion"]
+        height = wider[np.isfinite(wider)].to_numpy().max(initial=lowest) - lowest
         height = max(height, 0.1 * abs(lowest), 1e-300)
         low, high = lowest - 0.08 * height, lowest + 1.2 * height
         style = {"rotation": 90, "ha": "right", "va": "top", "color": INK, "fontsize": "small"}
@@ -182,7 +188,7 @@ class BandwidthDisplay(Display):
 
 
 def _candidates(estimator):
-    """Return the search of an estimator over a grid; each kernel and degree is a curve."""
+    """Return the candidates of a grid search as a frame; each kernel and degree has a curve."""
     results = estimator.cv_results_
     keys = [key for key in results if key.startswith("param_") and key != "param_bandwidth"]
     names = []
@@ -198,7 +204,7 @@ def _candidates(estimator):
 
 
 def _mark_degrees_of_freedom(ax, search):
-    """Write degrees of freedom along the top, at the bandwidths that have them."""
+    """Write round degrees of freedom along the top, at the bandwidths that have them."""
     search = search.sort_values("degrees_of_freedom")
     freedom, log_bandwidths = (
         search["degrees_of_freedom"].to_numpy(),
@@ -209,7 +215,7 @@ def _mark_degrees_of_freedom(ax, search):
     ticks, last = {}, np.inf  # from degrees of freedom to the logarithm of the bandwidth
     for tick in candidates[(candidates >= freedom[0]) & (candidates <= freedom[-1])]:
         position = np.interp(tick, freedom, log_bandwidths)
-        # A tick whose label would touch the one before is left out.
+        # A tick is left out if its label would touch that of the tick before.
         if abs(position - last) > 0.09 * (high - low):
             ticks[tick] = last = position
     top = ax.twiny()

@@ -37,11 +37,11 @@ class DensityDisplay(Display):
     points : ndarray of shape (n_samples, 1) or (n_samples, 2)
         Rows to mark.
     names : list of str
-        Of the axes.
+        Names of the axes.
     levels : ndarray or None, default=None
-        Densities of the contours, ascending.
+        Densities along the contours, in ascending order, for two features.
     quantiles : ndarray of shape (n_places_x, 3) or None, default=None
-        Of a conditional density.
+        Quantiles 0.1, 0.5 and 0.9 of a conditional density at the places along the feature.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class DensityDisplay(Display):
     Notes
     -----
     In the region of highest density that contains a share s of the distribution, the density
-    is at least the quantile 1 - s of the densities at the training rows [1]_, of many at
-    about 20 000 of them.
+    is at least the quantile 1 - s of the densities at the training rows [1]_. If there are many
+    rows, about 20 000 of them are used.
 
     References
     ----------
@@ -91,13 +91,14 @@ class DensityDisplay(Display):
         Parameters
         ----------
         estimator : ProductKernelDensity or ConditionalKernelDensity
-            Fitted to one or two numeric features; a conditional one to one.
+            A fitted density of one or two numeric features, or a conditional density with one
+            feature.
         X : array-like or data frame of shape (n_samples, n_features), default=None
-            Rows to mark, which also set the range; None is for the training rows.
+            Rows to mark, which also set the range of the axes; None takes the training rows.
         y : array-like of shape (n_samples,), default=None
             Targets of X for a conditional density; others ignore it.
         grid_resolution : int, default=100
-            Places along each axis.
+            Number of places along each axis.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -110,7 +111,7 @@ class DensityDisplay(Display):
         Raises
         ------
         ValueError
-            If there are more features, or categories.
+            If the density has more features, or categories.
         """
         estimator, rows = last_step(estimator, X)
         conditional = hasattr(estimator, "target_bandwidth_")
@@ -129,12 +130,13 @@ class DensityDisplay(Display):
         check_size("grid_resolution", grid_resolution, 8, *places)
         if conditional:
             points, name = _pairs(estimator, rows, y)
-            values = _conditional(estimator, points, name, grid_resolution)
+            values = _conditional_density(estimator, points, name, grid_resolution)
         else:
-            values = _joint(estimator, _points(estimator, rows), grid_resolution)
+            values = _joint_density(estimator, _points(estimator, rows), grid_resolution)
         return cls(*values).plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
+        """Draw a density as a curve, as contours or as shades, and mark the rows."""
         opacity = float(np.clip(20 / np.sqrt(len(self.points)), 0.05, 0.6))
         if len(self.grid) == 1:
             self._draw_curve(ax, opacity)
@@ -145,15 +147,19 @@ class DensityDisplay(Display):
             ax.scatter(*self.points.T, s=10, color=color, alpha=opacity, lw=0)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
 
-    def _draw_curve(self, ax, faint):
+    def _draw_curve(self, ax, opacity):
+        """Draw the density of one feature, with a mark for each row on the x-axis."""
         ax.fill_between(self.grid[0], self.density, color=BLUE, alpha=0.15, lw=0)
         ax.plot(self.grid[0], self.density, color=BLUE, lw=2)
-        marks = {"color": INK, "alpha": faint, "ms": 10, "clip_on": False}
-        foot = ax.get_xaxis_transform()
-        ax.plot(self.points[:, 0], np.zeros(len(self.points)), "|", transform=foot, **marks)
+        marks = {"color": INK, "alpha": opacity, "ms": 10, "clip_on": False}
+        at_bottom = ax.get_xaxis_transform()
+        ax.plot(
+            self.points[:, 0], np.zeros(len(self.points)), "|", transform=at_bottom, **marks
+        )
         ax.set_ylim(bottom=0)
 
     def _draw_contours(self, ax):
+        """Draw the density of two features, with contours that are labelled by shares."""
         levels, index = np.unique(self.levels, return_index=True)
         ends = [*levels, self.density.max() * 1.001]
         ax.contourf(*self.grid, self.density, ends, cmap=WEIGHTS, alpha=0.8)
@@ -162,6 +168,7 @@ class DensityDisplay(Display):
         ax.clabel(lines, fmt=shares, fontsize="small")
 
     def _draw_shades(self, ax):
+        """Draw a conditional density as shades, with curves of its quantiles."""
         ax.pcolormesh(*self.grid, self.density, cmap=WEIGHTS, shading="auto")
         for level, quantile in zip(_QUANTILES, self.quantiles.T, strict=True):
             style = {"lw": 1.8} if level == 0.5 else {"lw": 1, "ls": "--"}
@@ -170,7 +177,7 @@ class DensityDisplay(Display):
 
 
 def _points(estimator, rows):
-    """Return rows to mark, (n, n_features): the training rows if none are passed."""
+    """Return the rows to mark, (n, n_features): the training rows if `rows` is None."""
     if rows is not None:
         return estimator._read_rows(rows, np.float64)
     remedy = "pass those to be marked, such as a sample"
@@ -179,7 +186,7 @@ def _points(estimator, rows):
 
 
 def _pairs(estimator, rows, y):
-    """Return the feature and target of rows to mark, (n, 2), and the name of the target."""
+    """Return features and targets of the rows to mark, (n, 2), and the name of the target."""
     need_both(rows, y)
     x = _points(estimator, rows)[:, 0]
     values = np.asarray(estimator.values_ if y is None else y, dtype=np.float64)
@@ -190,14 +197,16 @@ def _pairs(estimator, rows, y):
     return np.column_stack([x, values]), str(getattr(y, "name", None) or "y")
 
 
-def _joint(estimator, points, n_places):
+def _joint_density(estimator, points, n_places):
     """Evaluate the density of one or two features on a grid of `n_places` along each axis.
 
-    Returns the arguments of DensityDisplay: grid, density, points, names, and for two features
-    the levels of the contours.
+    The grid reaches beyond the `points` (n, n_features), which are marked, by three bandwidths.
+    Returns the arguments of DensityDisplay: grid, density, points and names, and for two
+    features the levels of the contours.
     """
     widths = 3 * estimator.bandwidth_
-    if hasattr(estimator, "log_offsets_"):  # whose bandwidths are of logarithms
+    if hasattr(estimator, "log_offsets_"):
+        # Bandwidths of such features are in units of their logarithms.
         extent = 0.1 * np.ptp(points, axis=0)
         widths = np.where(np.isnan(estimator.log_offsets_), widths, extent)
     ends = zip(points.min(axis=0) - widths, points.max(axis=0) + widths, strict=True)
@@ -207,7 +216,7 @@ def _joint(estimator, points, n_places):
     names = feature_names(estimator)
     if len(grid) == 1:
         return grid, density, points, [*names, "density"]
-    # About 20 000 training rows are enough for the densities on contours.
+    # About 20 000 training rows are enough for the densities along contours.
     sample = slice(None, None, -(-len(estimator.keys_) // 20_000))
     keys, weights = (
         np.asarray(estimator.keys_[sample], dtype=np.float64),
@@ -219,11 +228,12 @@ def _joint(estimator, points, n_places):
     return grid, density.reshape(n_places, n_places), points, names, levels
 
 
-def _conditional(estimator, points, name, n_places):
+def _conditional_density(estimator, points, name, n_places):
     """Evaluate a conditional density on a grid of `n_places` along each axis.
 
-    Returns the arguments of DensityDisplay: grid, density, points, names, None for the levels,
-    and quantiles.
+    `points` (n, 2) are the features and targets of the marked rows, and `name` is that of the
+    target. Returns the arguments of DensityDisplay: grid, density, points, names, None for the
+    levels, and quantiles.
     """
     x, y = points.T
     width = 3 * float(np.max(estimator.target_bandwidth_))
@@ -242,7 +252,7 @@ def _conditional(estimator, points, name, n_places):
 
 
 def _in_fitted_form(estimator, places):
-    """Return places (n, n_features) as a frame if the estimator was fitted on one."""
+    """Return places (n, n_features), as a frame if the estimator was fitted on one."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return places

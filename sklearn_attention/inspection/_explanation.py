@@ -11,15 +11,15 @@ from sklearn.utils.validation import _num_samples
 from .._validation import check_positive
 from ._grid import label_text, row_names
 from ._pipelines import last_step, predicted_class, unfit
-from ._series import forecast_of, place_of
+from ._series import select_forecast, series_position
 from ._style import (
     GREY,
     INK,
     Display,
     draw_waterfall,
-    number_text,
-    number_texts,
-    plain_name,
+    format_number,
+    format_numbers,
+    printable_name,
 )
 
 
@@ -29,45 +29,48 @@ class ExplanationDisplay(Display):
     Use it to show someone why a single prediction is what it is.
 
     Make one by :meth:`from_estimator`. A prediction is a baseline plus the contributions of
-    rows: weight times the difference of the target from the baseline. Each bar begins at the
-    end of the one above. Names on the left include weights, which sum to 100 % in averages, and
-    numbers on the right are what each bar adds: with the baseline they sum to the prediction.
-    Rows that are not named have two bars, one for the positive and one for the negative
-    contributions, since large ones may cancel. Below the axis is `weight_share_`.
+    rows. The contribution of a row is its weight times the difference of its target from the
+    baseline. Each bar begins where the one above it ends. Names on the left include weights,
+    which sum to 100 % if the prediction is an average. Numbers on the right say what each bar
+    adds; together with the baseline they sum to the prediction. Rows that are not named have
+    two bars, one for their positive and one for their negative contributions, since large ones
+    may cancel. The label of the axis includes `weight_share_`.
 
     Parameters
     ----------
     labels : list of str
         Names of rows, windows or candidates, the largest weight first.
     weights : ndarray of shape (k,)
-        Their signed weights.
+        Signed weights of these.
     values : ndarray of shape (k,)
-        Their targets or forecasts.
+        Targets of these rows or windows, or forecasts of these candidates.
     prediction : float
         The prediction that is explained.
     baseline : float
         Beginning of the first bar, such as the mean of all targets.
     others : tuple of two ndarray of shape (n_others,), default=((), ())
-        Weights and values of those that are not named.
+        Weights and values of the rows or candidates that are not named.
     name : str, default="prediction"
         Label of the axis.
     remainder : str, default="remainder"
-        Name of the part that comes from no row.
+        Name of the part of the prediction that comes from no row.
     classes : list of str, default=None
-        Classes of the rows, to be written in place of their values.
+        Classes of the rows, which are written in place of their values.
 
     Attributes
     ----------
     contributions_ : ndarray of shape (k + 1,)
-        Contribution of each, and last that of all others and the remainder: with the baseline
-        they sum to the prediction.
+        Contributions of those that are named. The last one is that of all others and of the
+        remainder: with the baseline, all contributions sum to the prediction.
     others_ : ndarray of shape (2,)
-        Sums of the positive, and of the negative, contributions that are not named.
+        Sum of the positive contributions of rows that are not named, and sum of their negative
+        ones.
     remainder_ : float
-        Part that comes from no row, such as boosted trees, or the effect of averaging
-        logarithms of forecasts. The last contribution is the sum of `others_` and this.
+        Part of the prediction that comes from no row, such as boosted trees, or the effect of
+        averaging logarithms of forecasts. The last contribution is this plus the sum of
+        `others_`.
     weight_share_ : float
-        Share of those named in the sum of all absolute weights.
+        Sum of the absolute weights of those that are named, divided by the sum of all.
     figure_ : Figure
     ax_ : Axes
 
@@ -104,8 +107,8 @@ class ExplanationDisplay(Display):
         named = np.asarray(weights) * (np.asarray(values) - baseline)
         self.contributions_ = np.append(named, prediction - baseline - named.sum())
         other_weights, other_values = np.asarray(others, dtype=np.float64)
-        moves = other_weights * (other_values - baseline)
-        self.others_ = np.array([moves[moves > 0].sum(), moves[moves < 0].sum()])
+        unnamed = other_weights * (other_values - baseline)
+        self.others_ = np.array([unnamed[unnamed > 0].sum(), unnamed[unnamed < 0].sum()])
         self.remainder_ = float(self.contributions_[-1] - self.others_.sum())
         named_size = np.abs(weights).sum()
         total = np.abs(other_weights).sum() + named_size
@@ -142,16 +145,17 @@ class ExplanationDisplay(Display):
         step : int, default=1
             The step ahead that is explained, for a forecaster.
         series : object, default=None
-            Name of the series of a forecaster of several; None is the first.
+            Name of the series whose forecast is explained, for a forecaster of several series;
+            None is the first.
         labels : array-like of shape (n_samples,) or data frame, default=None
-            Names of the training rows, or a data frame of them, whose index names them. None
-            takes the index of the frame in `fit`, or positions.
+            Names of the training rows, or a data frame of these rows, whose index has their
+            names. None takes the index of the data frame in `fit`, or the positions of rows.
         class_label : label, default=None
             Class of a classifier that rows speak for or against; None is the predicted one.
-            Rows of this class have the value 1 and all others 0, so that the bars lead from
-            the frequency of the class to its weighted share, which is the probability of
-            NadarayaWatsonClassifier and the score of KernelAttentionClassifier, before this is
-            calibrated.
+            Rows of this class have the value 1 and all others 0. So the bars lead from the
+            frequency of the class to its weighted share. This is the probability that
+            NadarayaWatsonClassifier predicts, and the score of KernelAttentionClassifier before
+            it is calibrated.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -169,49 +173,58 @@ class ExplanationDisplay(Display):
         check_positive("k", k, integer=True)
         model, rows = last_step(estimator, X)
         if hasattr(model, "candidate_weights_"):
-            display = cls._of_forecaster(model, rows, k, step, series, labels)
-            return display.plot(ax=ax, **kwargs)
+            display = cls._from_candidates(model, rows, k, step, series, labels)
+        else:
+            display = cls._from_training_rows(model, X, rows, k, labels, class_label)
+        return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def _from_training_rows(cls, model, X, rows, k, labels, class_label):
+        """Explain the prediction for one row by the training rows that it averages.
+
+        `X` is the row as it was passed, and `rows` has it as it reaches the model.
+        """
         _check_one_prediction(model, X, rows)
-        is_class, training_values = is_classifier(model), model.values_
+        # Indices, weights and values of all training rows, the largest weight first.
         (indices,), (weights,), (values,) = model._explain(rows, len(model.keys_))
+        training_values = model.values_
         options: dict[str, Any] = {}
-        if is_class:
+        if is_classifier(model):
             if class_label is None:
                 class_label = predicted_class(model, rows)
             position = _class_position(model, class_label)
             label = model.classes_.tolist()[position]
-            options = {
-                "classes": [*map(str, values[:k])],
-                "name": f"weighted share of {label!r}",
-            }
+            options["classes"] = [*map(str, values[:k])]
+            options["name"] = f"weighted share of {label!r}"
             training_values = training_values[:, position]
             values = (values == class_label).astype(float)
         elif class_label is not None:
             raise ValueError(f"class_label={class_label!r} is for classifiers: omit it.")
-        mean = float(np.average(training_values, weights=model.key_weights_))
         if getattr(model, "boosting_share_", 0):
-            # The stack with trees multiplies the kernel part by a factor.
+            # The prediction is a sum: a factor times the average of the rows, plus trees.
             weights = weights * model._stacking[0, 0]
             options["remainder"] = "boosted trees"
-        prediction = float(weights @ values if is_class else np.ravel(model.predict(rows))[0])
+        if is_classifier(model):
+            prediction = float(weights @ values)
+        else:
+            prediction = float(np.ravel(model.predict(rows))[0])
         _check_finite(prediction)
         row = row_names(X)
-        if row is not None and not is_class:
-            options["name"] = f"row {row[0]} of X: predicted {number_text(prediction, '.4g')}"
-        display = cls(
+        if row is not None and not is_classifier(model):
+            options["name"] = f"row {row[0]} of X: predicted {format_number(prediction, '.4g')}"
+        return cls(
             _names_of_rows(labels, model, indices, k),
             weights[:k],
             values[:k],
             others=(weights[k:], values[k:]),
             prediction=prediction,
-            baseline=mean,
+            baseline=float(np.average(training_values, weights=model.key_weights_)),
             **options,
         )
-        return display.plot(ax=ax, **kwargs)
 
     @classmethod
-    def _of_forecaster(cls, forecaster, X, k, step, series, labels):
-        """Explain a forecast `step` steps ahead by the candidates that it averages."""
+    def _from_candidates(cls, forecaster, X, k, step, series, labels):
+        """Explain the forecast `step` steps ahead by the candidates that it averages."""
         if labels is not None:
             raise ValueError(
                 "labels name training rows, but a forecaster has none: pass labels=None."
@@ -220,19 +233,20 @@ class ExplanationDisplay(Display):
         if not 1 <= check_positive("step", step, integer=True) <= horizon:
             raise ValueError(f"step={step} is not within the horizon: pass 1 to {horizon}.")
         panel = forecaster.observed_
-        place = place_of(series, panel.names)
+        position = series_position(series, panel.names)
         table = forecaster.explain(X)
         if "series" in table:
-            table = table[table["series"] == panel.names[place]]
+            table = table[table["series"] == panel.names[position]]
         values, weights = table[step].to_numpy(), table["weight"].to_numpy()
-        forecast = forecast_of(forecaster.predict(X), panel, place).iloc[:, 0]
+        forecast = select_forecast(forecaster.predict(X), panel, position).iloc[:, 0]
         if len(forecast) < step:
             raise ValueError(
                 f"step={step} is after the last step of the forecast: pass a step from 1 to "
                 f"{len(forecast)}."
             )
-        when = row_names(forecast)[step - 1]
-        which = f"{panel.names[place]}, " if len(panel.names) > 1 else ""
+        time = row_names(forecast)[step - 1]
+        series_name = f"{panel.names[position]}, " if len(panel.names) > 1 else ""
+        n_steps = "1 step" if step == 1 else f"{step} steps"
         return cls(
             table["candidate"].tolist()[:k],
             weights[:k],
@@ -240,31 +254,35 @@ class ExplanationDisplay(Display):
             others=(weights[k:], values[k:]),
             baseline=float(values.mean()),
             prediction=float(forecast.iloc[step - 1]),
-            name=f"forecast of {which}{when}, {step} {'step' if step == 1 else 'steps'} ahead",
+            name=f"forecast of {series_name}{time}, {n_steps} ahead",
             remainder="averages of logarithms" if forecaster.log_ else "remainder",
         )
 
     def _bars(self):
-        """Return names of all bars, and the contributions that are their lengths."""
-        texts = [f" of {number_text(value, '.4g')}" for value in self.values]
+        """Return the names of all bars, and their signed lengths, which are contributions.
+
+        There are bars for the named rows, for the positive and the negative contributions of
+        all others, and for the remainder, unless this is due to rounding.
+        """
+        texts = [f" of {format_number(value, '.4g')}" for value in self.values]
         directions = "up", "down"
         if self.classes:
-            texts = [f", {plain_name(str(name), 20)}" for name in self.classes]
+            texts = [f", {printable_name(str(name), 20)}" for name in self.classes]
             directions = "for", "against"
         names = [
-            f"{plain_name(str(label))}   {number_text(weight, '.0%')}{text}"
+            f"{printable_name(str(label))}   {format_number(weight, '.0%')}{text}"
             for label, weight, text in zip(self.labels, self.weights, texts, strict=True)
         ]
         moves = self.contributions_[:-1].tolist()
         weights, values = np.asarray(self.others, dtype=np.float64)
         signs = np.sign(weights * (values - self.baseline))
         for sign, move, direction in zip((1, -1), self.others_, directions, strict=True):
-            of_sign = signs == sign
-            if of_sign.any():
-                weight = number_text(weights[of_sign].sum(), ".0%")
-                names.append(f"{of_sign.sum()} others {direction}   {weight}")
+            has_sign = signs == sign
+            if has_sign.any():
+                weight = format_number(weights[has_sign].sum(), ".0%")
+                names.append(f"{has_sign.sum()} others {direction}   {weight}")
                 moves.append(move)
-        # Rounding errors, such as those of single precision, are no remainder.
+        # A smaller remainder may be due to rounding in single precision.
         if abs(self.remainder_) > 1e-5 * (abs(self.prediction) + np.abs(moves).sum()):
             names.append(self.remainder)
             moves.append(self.remainder_)
@@ -275,12 +293,13 @@ class ExplanationDisplay(Display):
         return 6.4, 1.5 + 0.32 * len(self._bars()[0])
 
     def _draw(self, ax):
+        """Draw the bars, and lines at the baseline and at the prediction."""
         names, moves = self._bars()
-        draw_waterfall(ax, self.baseline, moves, names, number_texts(moves, sign="+"))
+        draw_waterfall(ax, self.baseline, moves, names, format_numbers(moves, sign="+"))
         ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
         ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
         form = ".0%" if self.classes else ".4g"
-        ends = number_text(self.baseline, form), number_text(self.prediction, form)
+        ends = format_number(self.baseline, form), format_number(self.prediction, form)
         ax.set_title(" → ".join(ends))
         label = f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named"
         ax.set_xlabel(label, parse_math=False)
@@ -334,7 +353,8 @@ def _class_position(model, class_label):
 def _names_of_rows(labels, model, indices, k):
     """Return names of the `k` training rows with the largest weights.
 
-    `labels` is the parameter, and `indices` (n_rows,) has the rows in the order of weights.
+    `labels` is the parameter, and `indices` (n_rows,) has the positions of training rows, the
+    one with the largest weight first.
     """
     if labels is None:
         stored = model._row_labels
@@ -344,9 +364,9 @@ def _names_of_rows(labels, model, indices, k):
             f"labels={labels!r} is not valid: pass a list with a name for each training row."
         )
     names = row_names(labels) if isinstance(labels, pd.DataFrame) else list(labels)
-    # Kernel attention stores neither duplicates nor rows without weight.
-    exact = len(names) == len(indices) or hasattr(model, "members_")
-    if not exact or len(names) <= indices.max():
+    # Kernel attention stores neither duplicates nor rows without weight: it has fewer rows.
+    has_right_size = len(names) == len(indices) or hasattr(model, "members_")
+    if not has_right_size or len(names) <= indices.max():
         raise ValueError(
             f"labels has {len(names)} names, but {indices.max() + 1} rows were fitted: pass a "
             "name for each of these."

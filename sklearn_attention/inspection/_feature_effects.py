@@ -23,19 +23,21 @@ from ._style import (
     Display,
     canvas,
     draw_waterfall,
-    number_text,
-    number_texts,
-    plain_name,
+    format_number,
+    format_numbers,
+    printable_name,
     size_in_points,
-    write_bars,
+    write_bar_names,
 )
 
-# Percentages along an axis of log-odds, and all whole ones in case that few of these are on it.
-_PERCENT = (0.1, 0.5, 1, 2, 5, *range(10, 100, 10), 95, 98, 99, 99.5, 99.9), range(1, 100)
+# Percentages that are written along an axis of log-odds. The second list, of all whole numbers,
+# is used if fewer than two of the first are on the axis.
+_PERCENTAGES = (0.1, 0.5, 1, 2, 5, *range(10, 100, 10), 95, 98, 99, 99.5, 99.9), range(1, 100)
+# Factors of odds that are written along an axis of effects.
 _FACTORS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
-# Number of bins along a line of dots, and the smallest number of dots that fills a line's
-# height.
-_BINS, _DOTS = 80, 12
+# Dots are stacked in this many bins along a line. A stack fills the height of the line if it is
+# the largest one, and has at least `_FULL_STACK` dots.
+_BINS, _FULL_STACK = 80, 12
 
 
 class FeatureEffectsDisplay(Display):
@@ -55,9 +57,9 @@ class FeatureEffectsDisplay(Display):
     effects : DataFrame of shape (n_rows, 1 + n_features)
         What `explain_features` returns: "base value", and the effect of each feature.
     X : DataFrame of shape (n_rows, n_features)
-        Values of the features, in columns of the same names.
+        Values of the features, in columns with the names of the features.
     name : str, default="the prediction"
-        What is predicted, for title and axis.
+        What is predicted, which is written in the title and along the axis.
     is_log_odds : bool, default=False
         Whether effects are in log-odds.
 
@@ -120,14 +122,14 @@ class FeatureEffectsDisplay(Display):
         y : None
             Ignored; all displays have it.
         background : array-like of shape (n_background, n_features), default=None
-            Rows that "typical" refers to, in the form of X. By default training rows, as in
-            `explain_features`.
+            Rows, in the form of X, whose mean prediction is that of the typical row. By default
+            they are training rows, as in `explain_features`.
         class_label : label, default=None
             Class whose probability is explained. By default the class that is predicted for a
             single row, and the second of two classes for several rows.
         name : str, default=None
-            What is predicted, for title and axis, such as "the price in dollars". By default
-            "the prediction", or "the probability of" the class.
+            What is predicted, which is written in the title and along the axis, such as "the
+            price in dollars". By default "the prediction", or "the probability of" the class.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -203,48 +205,67 @@ class FeatureEffectsDisplay(Display):
             )
         sizes = self.effects.drop(columns=BASE_VALUE).abs().mean()
         sizes = sizes.sort_values(ascending=False, kind="stable")
-        names, hidden = list(sizes.index[:max_features]), list(sizes.index[max_features:])
-        width = 8.0 if self.is_log_odds else 7.0  # of longer texts
+        names, other_names = list(sizes.index[:max_features]), list(sizes.index[max_features:])
+        width = 8.0 if self.is_log_odds else 7.0  # texts of log-odds are longer
         with canvas(self, ax, size=(width, 2.0 + 0.36 * len(names))) as ax:
             if kind == "bar":
                 self._draw_sizes(ax, sizes[names])
             elif len(self.effects) == 1:
-                self._draw_waterfall(ax, names, hidden)
+                self._draw_waterfall(ax, names, other_names)
             else:
                 self._draw_dots(ax, names)
         return self
 
-    def _draw_waterfall(self, ax, names, hidden):
+    def _draw_waterfall(self, ax, names, other_names):
+        """Draw bars that lead from the typical row to the row that is explained.
+
+        Each feature of `names` has a bar, and all of `other_names` share one.
+        """
         row, label = self.effects.iloc[0], self.effects.index[0]
-        labels = [f"{plain_name(name)} = {_cell(self.X[name].iloc[0])}" for name in names]
+        labels = [
+            f"{printable_name(name)} = {_cell_text(self.X[name].iloc[0])}" for name in names
+        ]
         moves = [*row[names]]
-        if hidden:
-            labels.append(f"{len(hidden)} other{'s' if len(hidden) > 1 else ''}")
-            moves.append(row[hidden].sum())
-        # The first and the last bar have no length: they stand for the two rows.
+        if other_names:
+            labels.append(f"{len(other_names)} other{'s' if len(other_names) > 1 else ''}")
+            moves.append(row[other_names].sum())
+        # The first bar stands for the typical row, and the last one for the row that is
+        # explained. Both have no length.
         moves = np.array([0.0, *moves, 0.0])
         ends = row[BASE_VALUE] + np.cumsum(moves)
-        if self.is_log_odds:
-            start, *percentages, end = map(_percent, expit(ends))
-            steps = zip(itertools.pairwise([start, *percentages]), moves[1:-1], strict=True)
-            texts = [f"{' → '.join(pair)}, odds {_factor(move)}" for pair, move in steps]
-        else:
-            start, end = number_texts(ends[[0, -1]], moves)
-            texts = number_texts(moves[1:-1], sign="+")
-        this_row = label if isinstance(label, str) else f"{self._row} {label_text(label)}"
-        this_row = plain_name(this_row)
-        labels = [f"typical {self._row}", *labels, this_row]
-        texts = draw_waterfall(ax, ends[0], moves, labels, [start, *texts, end])
-        for text in (texts[0], texts[-1]):
-            text.set_fontweight("bold")
+        texts = self._waterfall_texts(ends, moves)
+        row_name = label if isinstance(label, str) else f"{self._row_word} {label_text(label)}"
+        labels = [f"typical {self._row_word}", *labels, printable_name(row_name)]
+        artists = draw_waterfall(ax, ends[0], moves, labels, texts)
+        for artist in (artists[0], artists[-1]):
+            artist.set_fontweight("bold")
         ax.plot(ends[[0, -1]], [0, len(ends) - 1], "o", color=INK)
         if self.is_log_odds:
-            places = [logit(np.array(percent) / 100) for percent in _PERCENT]
+            places = [logit(np.array(percent) / 100) for percent in _PERCENTAGES]
             _write_ticks(ax, places, lambda x: f"{100 * expit(x):.3g}%")
-        ax.set_title(f"Why {self.name} is {end}", parse_math=False)
+        ax.set_title(f"Why {self.name} is {texts[-1]}", parse_math=False)
         ax.set_xlabel(f"{self.name}\nblue raises it, orange lowers it", parse_math=False)
 
+    def _waterfall_texts(self, ends, moves):
+        """Return the texts of all bars, given their ends and signed lengths.
+
+        The texts of the first and the last bar are the predictions of the two rows, and the
+        others say what a feature adds. If the effects are in log-odds, they say how it changes
+        the probability, and by which factor it changes the odds.
+        """
+        if not self.is_log_odds:
+            start, end = format_numbers(ends[[0, -1]], moves)
+            return [start, *format_numbers(moves[1:-1], sign="+"), end]
+        percentages = [*map(_percent_text, expit(ends))]
+        changes = itertools.pairwise(percentages[:-1])
+        texts = [
+            f"{before} → {after}, odds {_factor_text(move)}"
+            for (before, after), move in zip(changes, moves[1:-1], strict=True)
+        ]
+        return [percentages[0], *texts, percentages[-1]]
+
     def _draw_dots(self, ax, names):
+        """Draw a line for each feature of `names`, with a dot for the effect in each row."""
         import matplotlib as mpl
 
         effects, colored = self.effects[names], None
@@ -253,28 +274,19 @@ class FeatureEffectsDisplay(Display):
         ax.axvline(0, color=GREY, lw=1)
         for line, name in enumerate(names):
             x, values = effects[name].to_numpy(), self.X[name]
-            # Dots of the same bin are stacked, and the stack is centred on the line.
-            bins = pd.Series(np.round((x - low) / width * _BINS))
-            stacks = bins.groupby(bins)
-            offsets = stacks.cumcount() - (stacks.transform("size") - 1) / 2
-            y = line + 0.8 * offsets / max(stacks.size().max(), _DOTS)
+            y = line + _stack_dots((x - low) / width)
             is_number = is_numeric_dtype(values)
             ranks = values.rank(pct=True) if is_number else np.full(len(x), np.nan)
             style = {"cmap": colors, "vmin": 0, "vmax": 1, "plotnonfinite": True}
             dots = ax.scatter(x, y, s=12, lw=0, c=ranks, **style)
             if is_number:
                 colored = dots
-                continue
-            # The levels with the lowest and the highest mean effect have their names.
-            means = effects[name].groupby(values.to_numpy(), observed=True).mean().sort_values()
-            for side, mean in (("right", means.iloc[:1]), ("left", means.iloc[1:].iloc[-1:])):
-                for level, place in mean.items():
-                    style = {"ha": side, "fontsize": "x-small", "parse_math": False}
-                    ax.text(place, line + 0.45, _cell(level), **style)
-        write_bars(ax, [*map(plain_name, names)])
+            else:
+                _write_extreme_levels(ax, line, effects[name], values)
+        write_bar_names(ax, [*map(printable_name, names)])
         ax.margins(x=0.1)
         ax.locator_params(axis="x", nbins=5)
-        label = f"lowers it   ←   each dot is a {self._row}   →   raises it"
+        label = f"lowers it   ←   each dot is a {self._row_word}   →   raises it"
         self._describe(ax, f"What moves {self.name}", label)
         if colored is not None:
             bar = ax.figure.colorbar(colored, ax=ax, ticks=[0, 1], pad=0.01, aspect=40)
@@ -284,27 +296,54 @@ class FeatureEffectsDisplay(Display):
             bar.outline.set_visible(False)
 
     def _draw_sizes(self, ax, sizes):
+        """Draw bars of mean absolute effects; `sizes` is a Series with names of features."""
         bars = ax.barh(range(len(sizes)), sizes, 0.7, color=BLUE)
-        texts = [*map(_factor, sizes)] if self.is_log_odds else number_texts(sizes.to_numpy())
+        texts = format_numbers(sizes.to_numpy())
+        if self.is_log_odds:
+            texts = [*map(_factor_text, sizes)]
         ax.bar_label(bars, texts, padding=3, fontsize="small")
-        write_bars(ax, [*map(plain_name, sizes.index)])
+        write_bar_names(ax, [*map(printable_name, sizes.index)])
         ax.margins(x=0.15)
         self._describe(ax, f"What {self.name} depends on most", "mean absolute effect")
 
     @property
-    def _row(self):
-        """What a row is, if the index has a name."""
+    def _row_word(self):
+        """The word for a row: the name of the index, or "row" if it has none."""
         return self.effects.index.name or "row"
 
     def _describe(self, ax, title, label):
-        """Write the title, and what effects are along the x-axis."""
+        """Write the title, and `label`, which says what effects are, along the x-axis."""
         label += "\nby which factor the odds change" if self.is_log_odds else ""
         ax.set_title(title, parse_math=False)
         ax.set_xlabel(label, parse_math=False)
         if self.is_log_odds:
             logs = np.log(_FACTORS)
             places = [0.0, *logs, *-logs]
-            _write_ticks(ax, [places], lambda x: _factor(x, ".3g") if x else "no effect")
+            _write_ticks(ax, [places], lambda x: _factor_text(x, ".3g") if x else "no effect")
+
+
+def _stack_dots(x):
+    """Return the heights of dots at places `x` (n,) from 0 to 1, relative to their line.
+
+    Dots in the same bin are stacked, and a stack is centred on the line.
+    """
+    bins = pd.Series(np.round(x * _BINS))
+    stacks = bins.groupby(bins)
+    offsets = stacks.cumcount() - (stacks.transform("size") - 1) / 2
+    return 0.8 * offsets / max(stacks.size().max(), _FULL_STACK)
+
+
+def _write_extreme_levels(ax, line, effects, levels):
+    """Write the levels with the lowest and the highest mean effect, above a line of dots.
+
+    `effects` and `levels` are Series with an entry for each row.
+    """
+    means = effects.groupby(levels.to_numpy(), observed=True).mean().sort_values()
+    # If there is only one level, it is written once.
+    for side, mean in (("right", means.iloc[:1]), ("left", means.iloc[1:].iloc[-1:])):
+        for level, place in mean.items():
+            style = {"ha": side, "fontsize": "x-small", "parse_math": False}
+            ax.text(place, line + 0.45, _cell_text(level), **style)
 
 
 def _usual_class(model, rows):
@@ -321,12 +360,20 @@ def _usual_class(model, rows):
 
 
 def _write_ticks(ax, candidates, write):
-    """Write along the x-axis at the first of some lists of places that has two with room.
+    """Write ticks along the x-axis, at places that have room.
 
-    In a list, the first places take precedence.
+    Parameters
+    ----------
+    ax : Axes
+        Axes with all other texts.
+    candidates : list of sequence of float
+        Lists of places. The first list is used in which at least two places have room. In a
+        list, earlier places take precedence over later ones.
+    write : callable
+        ``write(place)`` returns the text at a place.
     """
     low, high = sorted(ax.get_xlim())
-    # Names and texts of bars, in characters of six points, take their room from the axes.
+    # Names and texts of bars take room from the axes. Their characters are six points wide.
     axes = [ax.yaxis, *(child.yaxis for child in ax.child_axes)]
     n_characters = sum(
         max((len(text.get_text()) for text in axis.get_ticklabels()), default=0)
@@ -345,22 +392,22 @@ def _write_ticks(ax, candidates, write):
     ax.set_xticks(chosen, [write(place) for place in chosen])
 
 
-def _percent(p):
-    """Write a probability with one digit or more of its distance from 0 or 1."""
+def _percent_text(p):
+    """Write a probability in percent, with at least one digit of its distance from 0 or 1."""
     p = np.clip(p, 1e-9, 1 - 1e-9)
     decimals = max(0, -2 - math.floor(math.log10(min(p, 1 - p))))
     return f"{p:.{decimals}%}"
 
 
-def _factor(log_odds, form=".2f"):
-    """Write the factor by which odds change."""
+def _factor_text(log_odds, form=".2f"):
+    """Write the factor by which odds change, given the change of their logarithm."""
     factor = math.exp(min(abs(log_odds), 700))
     return f"{'÷' if log_odds < 0 else '×'} {factor:{form if factor < 10 else '.0f'}}"
 
 
-def _cell(value):
+def _cell_text(value):
     """Write a value of a feature."""
     if pd.isna(value):
         return "missing"
     is_float = isinstance(value, float | np.floating)
-    return number_text(value, ".4g") if is_float else plain_name(str(value))
+    return format_number(value, ".4g") if is_float else printable_name(str(value))

@@ -12,7 +12,7 @@ from .._frames import to_pandas
 from .._validation import check_positive, check_probabilities
 from ..forecasting._forms import is_tidy, pandas_if_dated, read_series
 from ._pipelines import check_fitted, unfit
-from ._series import forecast_of, place_of, plain_times
+from ._series import plain_times, select_forecast, series_position
 from ._style import BLUE, COLORS, GREY, INK, ORANGE, Display, write_dates
 
 # Largest number of features whose effects have a colour of their own.
@@ -34,17 +34,18 @@ class ForecastDisplay(Display):
     forecast : Series
         The forecast.
     intervals : dict of float to DataFrame, default=None
-        For each coverage a frame with the columns "lower" and "upper".
+        For each coverage a frame with the ends of intervals in columns "lower" and "upper".
     actual : Series, default=None
         Actual values.
     analogs : list of (float, Series), default=None
-        Weights of past windows that are similar to the last one, and the windows with the
-        values that followed, at their times.
+        For each past window that is similar to the last one, its weight, and the window with
+        the values that followed it, at their times.
     effects : DataFrame, default=None
-        What each feature adds to the forecast, from its first column on, as
-        :meth:`~sklearn_attention.forecasting.Forecaster.explain_features` returns it.
+        What each feature adds to the forecast, as
+        :meth:`~sklearn_attention.forecasting.Forecaster.explain_features` returns it: its first
+        column is the forecast with the features at their usual values.
     name : str, default=None
-        Of the series.
+        Name of the series.
 
     Attributes
     ----------
@@ -99,24 +100,25 @@ class ForecastDisplay(Display):
         Parameters
         ----------
         estimator : KernelForecaster or TransformerForecaster
-            Fitted.
+            A fitted forecaster.
         X : object, default=None
             Steps to forecast, as for `predict`.
         y : Series, DataFrame or array-like, default=None
-            Actual values, in any form that `fit` takes; of several series those of the one
-            that is drawn. An array begins with the first step of the forecast.
+            Actual values, in any form that `fit` takes. Only those of the series that is drawn
+            are used. An array begins with the first step of the forecast.
         series : object, default=None
             Name of the series; None is the first.
         coverage : float or list of float, default=(0.5, 0.8, 0.95)
-            Probabilities of the intervals; an empty list for none.
+            Probabilities of the intervals; an empty list draws none.
         n_past : int, default=None
-            Number of steps of history; None is four times that of the forecast.
+            Number of steps of history; None is four times the number of steps of the forecast.
         n_analogs : int, default=0
-            Number of similar windows of the same series to mark, for a KernelForecaster: those
-            with the largest weights that end at least `lookback` steps from one another.
+            Number of similar windows of the same series to mark, for a KernelForecaster. They
+            are those with the largest weights, but end at least `lookback` steps apart.
         effects : bool, default=False
-            Whether to draw what known features add to the forecast, as bars from the forecast
-            with their usual values; X has to have steps after the series only.
+            Whether to draw what known features add to the forecast, as bars that begin at the
+            forecast with usual values of the features. All steps of X must be after the end of
+            the series.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -131,20 +133,23 @@ class ForecastDisplay(Display):
             remedy = "KernelForecaster or TransformerForecaster"
             raise unfit(estimator, "is not a forecaster", remedy)
         levels = check_probabilities("coverage", coverage).tolist() if np.size(coverage) else []
+        # A copy of the forecaster returns pandas objects, whatever the library of the series.
         panel, estimator = estimator.observed_, copy.copy(estimator)
         estimator.observed_ = replace(panel, form=replace(panel.form, library="pandas"))
-        place = place_of(series, panel.names)
-        table = forecast_of(estimator.predict(X, coverage=levels or None), panel, place)
-        past = _observed(panel, place)
+        position = series_position(series, panel.names)
+        table = select_forecast(estimator.predict(X, coverage=levels or None), panel, position)
+        past = _observed(panel, position)
         n_past = 4 * len(table) if n_past is None else n_past
         check_positive("n_past", n_past, integer=True)
-        actual = None if y is None else _actual_values(y, panel, place, table.index)
+        actual = None if y is None else _actual_values(y, panel, position, table.index)
         intervals = {
             level: table.iloc[:, 1 + 2 * i : 3 + 2 * i].set_axis(["lower", "upper"], axis=1)
             for i, level in enumerate(levels)
         }
-        analogs = _analogs(estimator, X, panel, place, n_analogs) if n_analogs else None
-        added = forecast_of(estimator.explain_features(X), panel, place) if effects else None
+        analogs = _analogs(estimator, X, panel, position, n_analogs) if n_analogs else None
+        added = (
+            select_forecast(estimator.explain_features(X), panel, position) if effects else None
+        )
         display = cls(
             past if n_analogs else past.iloc[-n_past:],
             table.iloc[:, 0],
@@ -152,22 +157,23 @@ class ForecastDisplay(Display):
             actual=actual,
             analogs=analogs,
             effects=added,
-            name=panel.names[place],
+            name=panel.names[position],
         )
         return display.plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
+        """Draw the history, the forecast, and what else was passed."""
         for level in sorted(self.intervals or {}, reverse=True):
             ends = self.intervals[level]
             ax.fill_between(
                 ends.index, ends["lower"], ends["upper"], color=BLUE, alpha=0.18, lw=0
             )
         ax.plot(self.history, color=GREY, lw=1.2, label="observed")
-        heaviest = max((weight for weight, _ in self.analogs or []), default=1.0)
+        max_weight = max((weight for weight, _ in self.analogs or []), default=1.0)
         for number, (weight, window) in enumerate(self.analogs or []):
-            shade = 0.25 + 0.75 * weight / heaviest
+            opacity = 0.25 + 0.75 * weight / max_weight
             label = None if number else "similar windows, and what followed"
-            ax.plot(window, color=ORANGE, lw=2.2, alpha=shade, label=label)
+            ax.plot(window, color=ORANGE, lw=2.2, alpha=opacity, label=label)
         if self.effects is not None:
             _draw_effects(ax, self.effects)
         if self.actual is not None:
@@ -181,9 +187,10 @@ class ForecastDisplay(Display):
 
 
 def _draw_effects(ax, effects):
-    """Draw bars of what features add to the forecast with their usual values.
+    """Draw bars of what features add to the forecast with usual values of the features.
 
-    Bars begin at this forecast; positive effects are stacked upwards, negative ones downwards.
+    The bars begin at this forecast: positive effects are stacked above it, and negative ones
+    below it.
     """
     usual, added = effects.iloc[:, 0], effects.iloc[:, 1:]
     largest = added.abs().mean().sort_values(ascending=False, kind="stable").index
@@ -202,16 +209,17 @@ def _draw_effects(ax, effects):
     ax.plot(usual, color=BLUE, lw=1.4, ls=":", label=label)
 
 
-def _actual_values(y, panel, place, index):
-    """Return the actual values of the series at a place of the panel, at plain times.
+def _actual_values(y, panel, position, index):
+    """Return the actual values of one series, at plain times.
 
-    `y` is the parameter, and `index` has the times of the forecast.
+    `y` is the parameter, `position` that of the series in `panel`, and `index` has the times of
+    the forecast.
     """
-    y, name = pandas_if_dated(y), panel.names[place]
+    y, name = pandas_if_dated(y), panel.names[position]
     if isinstance(y, dict) or is_tidy(y) or isinstance(getattr(y, "index", 0), pd.MultiIndex):
         table = read_series(y, earlier=panel, missing="interpolate")
-        if table.row_counts[place]:
-            return _observed(table, place)
+        if table.row_counts[position]:
+            return _observed(table, position)
         raise ValueError(
             f"y has no values of the series {name!r}: pass a y that contains them."
         )
@@ -235,16 +243,17 @@ def _actual_values(y, panel, place, index):
     return pd.Series(y, index[: len(y)])
 
 
-def _observed(panel, place):
-    """Return the observations of the series at a place of the panel, at plain times."""
-    start, values = panel.starts[place], panel.observations[place]
+def _observed(panel, position):
+    """Return the observations of the series at `position` of a panel, at plain times."""
+    start, values = panel.starts[position], panel.observations[position]
     return pd.Series(values, plain_times(panel.time.index_between(start, start + len(values))))
 
 
-def _analogs(forecaster, X, panel, place, k):
+def _analogs(forecaster, X, panel, position, k):
     """Return the `k` past windows of a series with the largest weights that do not overlap.
 
-    The result is a list of weights and windows, with the values that followed them.
+    `position` is that of the series in `panel`. The result has a pair for each window: its
+    weight, and the window with the values that followed it.
     """
     if not hasattr(forecaster, "analogs_"):
         raise ValueError(
@@ -255,14 +264,14 @@ def _analogs(forecaster, X, panel, place, k):
     check_positive("n_analogs", k, integer=True)
     table = forecaster.explain(X, k=len(forecaster.analogs_.keys))
     if "series" in table:
-        name = panel.names[place]
+        name = panel.names[position]
         table = table[(table["series"] == name) & (table["analog"] == name)]
-    series, times = _observed(panel, place), panel.time
+    series, times = _observed(panel, position), panel.time
     ends = plain_times(times.index_between(0, len(times))).get_indexer(
         plain_times(pd.Index(table["time"]))
     )
     analogs, chosen_ends, lookback = [], [], forecaster.lookback_
-    for end, weight in zip(ends - panel.starts[place], table["weight"], strict=True):
+    for end, weight in zip(ends - panel.starts[position], table["weight"], strict=True):
         # Windows that overlap are almost the same.
         is_separate = all(abs(end - chosen) >= lookback for chosen in chosen_ends)
         if len(analogs) < k and is_separate:

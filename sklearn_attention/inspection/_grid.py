@@ -40,8 +40,8 @@ def _frame(X):
     return pd.DataFrame(table)
 
 
-def _place(frame, feature):
-    """Return the position of a feature of a frame, by name or by position."""
+def _position(frame, feature):
+    """Return the position of a feature of a frame, which is given by name or by position."""
     if isinstance(feature, str | numbers.Integral) and feature in frame.columns:
         return frame.columns.get_loc(feature)
     if isinstance(feature, numbers.Integral) and 0 <= feature < frame.shape[1]:
@@ -53,30 +53,33 @@ def _place(frame, feature):
 
 
 def position_of(X, feature):
-    """Return the position of a feature of a table, by position or by name."""
-    return _place(_frame(X), feature)
+    """Return the position of a feature of a table, which is given by position or by name."""
+    return _position(_frame(X), feature)
 
 
 def column_of(X, feature):
     """Return the name of a numeric feature, and its values (n_samples,)."""
     frame = _frame(X)
-    place = _place(frame, feature)
-    name, column = str(frame.columns[place]), frame.iloc[:, place]
+    position = _position(frame, feature)
+    name, column = str(frame.columns[position]), frame.iloc[:, position]
     if isinstance(frame.columns, pd.RangeIndex):
-        name = "x" if frame.shape[1] == 1 else f"x{place}"
+        name = "x" if frame.shape[1] == 1 else f"x{position}"
     if not is_numeric_dtype(column):
         raise ValueError(f"feature={feature!r} is not numeric: pass one that is.")
     return name, column.to_numpy(dtype=np.float64)
 
 
 def rows_along(X, feature, grid):
-    """Return rows with a feature at grid values, and the others at medians or modes."""
+    """Return rows in which a feature has the values of `grid`, and all others are fixed.
+
+    Other numbers are at their medians, and other categories at their most frequent level.
+    """
     frame = _frame(X)
     rows = {}
     for j, (_, column) in enumerate(frame.items()):
         rows[j] = column.median() if is_numeric_dtype(column) else column.mode()[0]
         if isinstance(column.dtype, pd.CategoricalDtype):
             rows[j] = pd.Categorical([rows[j]] * len(grid), dtype=column.dtype)
-    rows[_place(frame, feature)] = grid
+    rows[_position(frame, feature)] = grid
     rows = pd.DataFrame(rows, index=range(len(grid))).set_axis(frame.columns, axis=1)
     return rows if hasattr(X, "columns") else rows.to_numpy()

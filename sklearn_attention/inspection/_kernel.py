@@ -22,7 +22,7 @@ class KernelDisplay(Display):
     Parameters
     ----------
     keys : ndarray of shape (n_keys,)
-        Keys, less the query.
+        Differences between keys and the query.
     values : dict of str to ndarray of shape (n_keys,)
         For each curve, by its name, the kernel in units of its largest value.
     xlabel : str, default="key - query"
@@ -55,7 +55,7 @@ class KernelDisplay(Display):
         kernels : list of str or Kernel
             As for `kernel` of estimators.
         bandwidth : float, default=1.0
-            Divisor of differences.
+            Bandwidth, by which differences between keys and the query are divided.
         reach : float, default=3.0
             Largest difference to draw, in bandwidths.
         query : float, default=0.0
@@ -85,7 +85,7 @@ class KernelDisplay(Display):
         Parameters
         ----------
         estimator : smoother or ProductKernelDensity
-            Fitted, with `kernel_`, `bandwidth_` and `keys_`.
+            A fitted estimator with `kernel_`, `bandwidth_` and `keys_`.
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
@@ -96,7 +96,8 @@ class KernelDisplay(Display):
         Returns
         -------
         display : KernelDisplay
-            Differences are in standard deviations of each feature, the others being equal.
+            Its differences are in standard deviations of each feature. All other features of a
+            key are equal to those of the query.
         """
         estimator, _ = last_step(estimator)
         needed = "kernel_", "bandwidth_", "keys_", "columns_"
@@ -120,6 +121,7 @@ class KernelDisplay(Display):
         return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
+        """Draw a curve for each kernel."""
         # Line styles distinguish more curves than there are colours.
         for number, (name, values) in enumerate(self.values.items()):
             style, color = divmod(number, len(COLORS))

@@ -8,7 +8,11 @@ from .._blocks import own_copy
 
 
 def unfit(estimator, fault, remedy):
-    """Return the error for an estimator that a display cannot draw."""
+    """Return the error for an estimator that a display cannot draw.
+
+    `fault` says in the message what the estimator lacks, such as "has no attention", and
+    `remedy` what to pass in its place.
+    """
     kind = estimator if isinstance(estimator, type) else type(estimator)
     return ValueError(f"estimator is {kind.__name__}, which {fault}: pass {remedy}.")
 
@@ -25,9 +29,9 @@ def check_fitted(estimator):
 
 
 def last_step(estimator, X=None):
-    """Return the last step of a fitted pipeline or search, and rows X as they reach it.
+    """Return the last step of a fitted pipeline or search, and the rows X as they reach it.
 
-    The second result is None if X is None.
+    If X is None, so is the second result. An estimator that is neither is its own last step.
     """
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
@@ -70,7 +74,10 @@ def need_both(X, y):
 
 
 def remembered_rows(estimator):
-    """Return training rows in the form that an estimator takes, and targets or None."""
+    """Return the training rows that an estimator stores, as it takes them, and their targets.
+
+    The targets are None if the estimator has none.
+    """
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
         return remembered_rows(estimator.best_estimator_)
@@ -81,7 +88,7 @@ def remembered_rows(estimator):
             f"X=None, but {name} remembers no rows: pass the rows that it was fitted on."
         )
     values = getattr(estimator, "values_", None)
-    # Fits copy rows unless these are in Dask or in a map.
+    # `fit` copies rows unless they are in Dask or in a memory map.
     if own_copy(keys) is keys or (values is not None and own_copy(values) is values):
         raise ValueError(
             f"X=None, but {name} has its rows in Dask or in a memory map, which are not loaded "

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 
-def place_of(series, names):
-    """Return the position of a series in a list of names; None is the first one."""
+def series_position(series, names):
+    """Return the position of a series in `names`, which is 0 if `series` is None."""
     if series is None:
         return 0
     if series not in names:
@@ -20,27 +20,30 @@ def plain_times(index):
     return index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
 
 
-def forecast_of(prediction, panel, place):
-    """Return forecasts and ends of intervals of one series as columns, at plain times.
+def select_forecast(prediction, panel, position):
+    """Return forecasts and ends of intervals of one series, as columns of a frame.
 
-    `prediction` is that of a forecaster for all series of `panel`, in any form that it returns.
+    `prediction` is what `predict` returns for all series of `panel`, in any form, and
+    `position` is the position of the series in the panel. The index of the frame has plain
+    times.
     """
-    name, has_several = panel.names[place], len(panel.names) > 1
+    name, has_several = panel.names[position], len(panel.names) > 1
     if isinstance(prediction, np.ndarray):
-        end = panel.starts[place] + len(panel.observations[place])
+        end = panel.starts[position] + len(panel.observations[position])
         index = panel.time.index_between(end, end + len(prediction))
-        of_series = pd.DataFrame(prediction[..., place] if has_several else prediction, index)
+        values = prediction[..., position] if has_several else prediction
+        forecast = pd.DataFrame(values, index)
     elif panel.form.kind == "tidy":
         is_single = panel.form.single
         rows = prediction if is_single else prediction[prediction["unique_id"] == name]
-        of_series = rows.set_index("ds").drop(columns="unique_id", errors="ignore")
+        forecast = rows.set_index("ds").drop(columns="unique_id", errors="ignore")
     elif isinstance(prediction, dict):
-        of_series = prediction[name]
+        forecast = prediction[name]
     elif isinstance(prediction.index, pd.MultiIndex):
-        of_series = prediction.xs(name, level=0)
+        forecast = prediction.xs(name, level=0)
     elif has_several or isinstance(getattr(prediction, "columns", None), pd.MultiIndex):
-        of_series = prediction[name]
+        forecast = prediction[name]
     else:
-        of_series = prediction
-    of_series = pd.DataFrame(of_series)
-    return of_series.set_axis(plain_times(of_series.index), axis=0)
+        forecast = prediction
+    forecast = pd.DataFrame(forecast)
+    return forecast.set_axis(plain_times(forecast.index), axis=0)

@@ -24,13 +24,13 @@ class SmoothDisplay(Display):
     Parameters
     ----------
     x, y : ndarray of shape (n_samples,)
-        The data.
+        Values of the feature, and targets.
     grid, curve : ndarray of shape (n_places,)
         Places along the feature, and predictions there.
     band, interval : ndarray of shape (n_places, 2) or None, default=None
-        Lower and upper ends.
+        Lower and upper ends of the band of the curve, and of intervals of new targets.
     coverage : float, default=0.9
-        Of band and intervals.
+        Probability of the band and of the intervals.
     names : tuple of str, default=("x", "y")
         Names of the feature and of the target.
     bias_corrected : bool, default=False
@@ -47,7 +47,8 @@ class SmoothDisplay(Display):
     -----
     The band of a smoother is around another fit, which has less bias than the one with the best
     predictions: see :meth:`~sklearn_attention.LocalPolynomialRegressor.confidence_band`. So the
-    prediction is not in its middle, and may lie outside where its bias is largest.
+    prediction is not in the middle of the band, and may lie outside of it where the bias of the
+    prediction is largest.
 
     The component :math:`f_j` of an additive stage (see
     :class:`~sklearn_attention.LocalPolynomialRegressor`) is what a feature adds to the sum,
@@ -59,9 +60,9 @@ class SmoothDisplay(Display):
     .. math:: \operatorname{Var} = \hat\sigma^2\,
               z_j(x)^\top \bigl[(Z^\top W Z + \Lambda)^{-1}\bigr]_{jj}\, z_j(x)
 
-    So the coverage of 90 % bands holds on average over the rows, where it was 0.88 to 0.94 in
-    five simulated sums, and not at each place. Partial residuals are the component plus the
-    residuals of the stage.
+    So the coverage holds on average over the rows, and not at each place. In five simulated
+    sums, 90 % bands contained the component at 0.88 to 0.94 of the rows. Partial residuals are
+    the component plus the residuals of the stage.
 
     References
     ----------
@@ -122,22 +123,24 @@ class SmoothDisplay(Display):
         Parameters
         ----------
         estimator : regressor
-            Fitted, or a fitted pipeline or search that ends with one.
+            A fitted regressor, or a fitted pipeline or search that ends with one.
         X : array-like or data frame of shape (n_samples, n_features), default=None
-            Rows; None is for those that the estimator stores. With several features, the
-            others are at their medians, categories at the most frequent one, along the curve.
+            Rows to draw; None takes those that the estimator stores. Along the curve, all other
+            features are fixed: numbers at their medians, and categories at their most frequent
+            level.
         y : array-like of shape (n_samples,), default=None
-            Targets; None is for those of the rows that the estimator stores.
+            Targets of these rows.
         feature : int or str, default=0
             A numeric feature, by position or by name.
         band : {"auto", "pointwise", "simultaneous", None}, default="auto"
             Band that contains the curve with the probability `coverage`, at each place or at
-            all places at once. "auto" is "pointwise" if there is such a band, else None, as
-            for kernels with negative weights and for rows in Dask.
+            all places at once. "auto" is "pointwise", or None if there is no such band, as for
+            kernels with negative weights and for rows in Dask.
         interval : bool, "auto" or "heteroscedastic", default="auto"
-            Whether to draw intervals that contain a new target with that probability. "auto"
-            draws them if there are any, not of rows in Dask; "heteroscedastic" draws those of
-            smoothers whose width varies with the noise.
+            Whether to draw intervals that contain a new target with the probability `coverage`.
+            "auto" draws them if the estimator has any and its rows are not in Dask.
+            "heteroscedastic" draws intervals whose width varies with the noise, which smoothers
+            have.
         coverage : float, default=0.9
             Probability, between 0 and 1.
         grid_resolution : int, default=200
@@ -151,11 +154,7 @@ class SmoothDisplay(Display):
         -------
         display : SmoothDisplay
         """
-        if band is not None:
-            check_choice("band", band, ("auto", "pointwise", "simultaneous"))
-        if not isinstance(interval, bool):
-            check_choice("interval", interval, ("auto", "heteroscedastic"))
-        check_size("grid_resolution", grid_resolution, 8)
+        _check_options(band, interval, grid_resolution)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
@@ -182,16 +181,14 @@ class SmoothDisplay(Display):
             options = {"band": None if band is None else ends, "is_component": True}
         else:
             model, rows = last_step(estimator, along)
-            curve = np.asarray(model.predict(rows))
-            if curve.ndim != 1:
-                remedy = "one that was fitted on a single output"
-                raise unfit(model, f"has {curve.shape[1]} outputs", remedy)
+            curve = _predictions(model, rows)
             options = _uncertainty(model, rows, band, interval, coverage)
-        names = name, target_name
-        display = cls(x, target, grid, curve, coverage=coverage, names=names, **options)
+        options |= {"coverage": coverage, "names": (name, target_name)}
+        display = cls(x, target, grid, curve, **options)
         return display.plot(ax=ax, **kwargs)
 
     def _draw(self, ax):
+        """Draw the data, the curve, and the band and intervals as far as they were passed."""
         percent = f"{100 * self.coverage:g} %"
         if self.interval is not None:
             label = f"new observations, {percent}"
@@ -210,6 +207,15 @@ class SmoothDisplay(Display):
         label = label if has_ends else None
         ax.plot(self.grid, self.curve, color=BLUE, lw=2, label=label)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
+
+
+def _check_options(band, interval, grid_resolution):
+    """Raise ValueError unless parameters of :meth:`SmoothDisplay.from_estimator` are valid."""
+    if band is not None:
+        check_choice("band", band, ("auto", "pointwise", "simultaneous"))
+    if not isinstance(interval, bool):
+        check_choice("interval", interval, ("auto", "heteroscedastic"))
+    check_size("grid_resolution", grid_resolution, 8)
 
 
 def _check_targets(target, n_rows):
@@ -234,12 +240,21 @@ def _component(smoother, j, rows, coverage):
     return component[:, 0], ends
 
 
+def _predictions(model, rows):
+    """Return predictions (n,) of a regressor; raise ValueError if it has several outputs."""
+    predictions = np.asarray(model.predict(rows))
+    if predictions.ndim != 1:
+        remedy = "one that was fitted on a single output"
+        raise unfit(model, f"has {predictions.shape[1]} outputs", remedy)
+    return predictions
+
+
 def _uncertainty(model, rows, band, interval, coverage):
     """Compute the band and the intervals of predictions for rows (n, n_features).
 
-    `band` and `interval` are the parameters of :meth:`SmoothDisplay.from_estimator`. Returns
-    the options `band` and `interval` of SmoothDisplay, (n, 2) each, as far as they are drawn,
-    and `bias_corrected`.
+    `band` and `interval` are the parameters of :meth:`SmoothDisplay.from_estimator`. The result
+    is a dict of arguments of SmoothDisplay: `band` and `bias_corrected` if a band is drawn, and
+    `interval` if intervals are.
     """
     is_in_memory = getattr(getattr(model, "smoother_", None), "is_in_memory", True)
     if band == "auto":

@@ -62,8 +62,8 @@ class Display:
 def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1)):
     """Yield axes to draw on in :data:`STYLE`, which the display keeps as `ax_` and `figure_`.
 
-    They are `ax` if it is passed, or those of a new figure of `size` inches, an array if the
-    grid has several.
+    These are `ax` if it is passed, else the axes of a new figure of `size` inches. They are an
+    array if `grid`, the numbers of rows and columns, has several.
     """
     check_matplotlib_support(f"{type(display).__name__}.plot")
     import matplotlib.pyplot as plt
@@ -81,7 +81,7 @@ def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1)):
 
 
 def _given_axes(ax, grid):
-    """Return axes that were passed, one or an array of the shape of the grid."""
+    """Check axes that were passed; return one, or an array of the shape of the grid."""
     from matplotlib.axes import Axes
 
     axes, n_axes = np.asarray(ax, dtype=object), grid[0] * grid[1]
@@ -101,7 +101,7 @@ def _given_axes(ax, grid):
 
 
 def write_plainly(axis):
-    """Write a few numbers along a logarithmic axis, in plain notation."""
+    """Write a few numbers along a logarithmic axis, without powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -122,14 +122,17 @@ def write_dates(ax, times):
 
 
 def write_names(axis, names):
-    """Write names along an axis at 0, 1, 2 ..., if they have room; for None a few numbers."""
+    """Write names along an axis at 0, 1, 2 ..., but leave out names that have no room.
+
+    If `names` is None, a few of these numbers are written in place of names.
+    """
     from matplotlib.ticker import MaxNLocator
 
     axis.set_tick_params(length=0, labelsize="small")
     if names is None:
         axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
         return
-    names = [plain_name(str(name), 20) for name in names]
+    names = [printable_name(str(name), 20) for name in names]
     along_x = axis.axis_name == "x"
     room = size_in_points(axis.axes)[0 if along_x else 1]
     # A line of small text needs 13 points.
@@ -140,38 +143,57 @@ def write_names(axis, names):
     )
 
 
-def number_text(number, form):
+def format_number(number, form):
     """Format a number with a typographic minus sign."""
     return f"{number:{form}}".replace("-", "\u2212")
 
 
-def number_texts(numbers, reference=None, sign=""):
-    """Write numbers with as many decimals as the largest of a reference has of three digits.
+def format_numbers(numbers, reference=None, sign=""):
+    """Format numbers with equally many decimals, and with a plus sign if `sign` is "+".
 
-    The reference are the numbers themselves if it is None, or if it is 0 throughout.
+    There are as many decimals as the largest absolute number of `reference` needs for three
+    digits. Without a reference, or if it has only zeros, it is the largest of `numbers`.
     """
     sizes = (np.abs(x).max(initial=0.0) for x in (reference, numbers) if x is not None)
     size = next(filter(None, sizes), 1.0)
     decimals = max(0, 2 - math.floor(math.log10(size)))
     form = f"{sign},.{decimals}f" if decimals <= 6 and size < 1e9 else f"{sign}.2e"
-    return [number_text(number, form) for number in numbers]
+    return [format_number(number, form) for number in numbers]
 
 
-def write_bars(ax, names):
-    """Write names of horizontal bars, the first above, in a size that their distance allows."""
+def write_bar_names(ax, names):
+    """Write the names of horizontal bars, and turn the y-axis so that the first bar is on top.
+
+    The text is as large as the distance between bars allows.
+    """
     distance = size_in_points(ax)[1] / max(len(names), 1)
     size = min(STYLE["font.size"], 0.8 * distance)
-    names = [plain_name(str(name), 60) for name in names]
+    names = [printable_name(str(name), 60) for name in names]
     ax.set_yticks(range(len(names)), names, fontsize=size, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
 
 
 def draw_waterfall(ax, base, moves, names, texts):
-    """Draw horizontal bars that begin where the one above ends, the first one at the base.
+    """Draw horizontal bars, each of which begins where the one above it ends.
 
-    Names are written on the left. Texts, what each bar adds, are written on the right and
-    returned.
+    Parameters
+    ----------
+    ax : Axes
+        Axes to draw on.
+    base : float
+        Beginning of the first bar.
+    moves : sequence of float
+        Signed lengths of the bars.
+    names : list of str
+        Names of the bars, which are written on the left.
+    texts : list of str
+        What each bar adds, which is written on the right.
+
+    Returns
+    -------
+    artists : list of Text
+        The artists of `texts`.
     """
     ends = base + np.cumsum(moves)
     colors = [BLUE if move >= 0 else ORANGE for move in moves]
@@ -179,7 +201,7 @@ def draw_waterfall(ax, base, moves, names, texts):
     ax.vlines(ends[:-1], range(len(moves) - 1), range(1, len(moves)), color=GREY, lw=0.8)
     ax.grid(axis="y", color=GREY, alpha=0.2)
     ax.set_axisbelow(True)
-    write_bars(ax, names)
+    write_bar_names(ax, names)
     ax.use_sticky_edges = False  # so that bars do not touch the ends of the axis
     ax.margins(x=0.05)
     ax.locator_params(axis="x", nbins=5)
@@ -191,13 +213,13 @@ def draw_waterfall(ax, base, moves, names, texts):
 
 
 def write_legend(ax, *, outside):
-    """Write a legend of what is drawn with a label, above the axes if it is to be outside."""
+    """Write a legend of what has a label: above the axes if `outside`, else on them."""
     handles, labels = ax.get_legend_handles_labels()
     if not labels:
         return
     if outside:
         figure = ax.get_figure(root=True)
-        # Each column has a line, spaces, and characters about 5.5 points wide.
+        # A column has the sample of a line, spaces, and characters about 5.5 points wide.
         column_width = 40 + 5.5 * max(map(len, labels))
         n_columns = max(1, int(72 * figure.get_figwidth() / column_width))
         legend = figure.legend(handles, labels, loc="outside upper left", ncols=n_columns)
@@ -212,8 +234,11 @@ def size_in_points(ax):
     return np.array([ax.bbox.width, ax.bbox.height]) * 72 / ax.get_figure(root=True).dpi
 
 
-def plain_name(name, longest=25):
-    """Write a name on one line and not too long, with visible blanks if it has nothing else."""
+def printable_name(name, longest=25):
+    """Write a name on one line, with at most `longest` characters.
+
+    Characters that cannot be printed are escaped, and a name of blanks has visible ones.
+    """
     if name.isspace():
         name = name.replace(" ", "\u2423")
     name = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)

@@ -12,9 +12,9 @@ class KeyValueCache:
     earlier ones again.
 
     In a causal stack the keys and values of a token do not depend on later tokens. With a
-    cache only new tokens are passed to the stack, which returns their outputs as if all had
-    been passed: the cost of a token is linear in the number of those before it. The cache of
-    a decoder also holds the keys and values of its source.
+    cache only new tokens are passed to the stack, which returns their outputs as if all tokens
+    had been passed. The cost of a token is linear in the number of tokens before it. The cache
+    of a decoder also holds the keys and values of its source.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class KeyValueCache:
     Attributes
     ----------
     layers : list of (Memory, Memory)
-        For each block the memory of its own tokens, and of its source's.
+        For each block the memory of its own tokens, and that of the tokens of its source.
 
     Examples
     --------
@@ -50,14 +50,15 @@ class KeyValueCache:
         return self.layers[0][0].n_tokens
 
     def select(self, rows, *, source=True) -> None:
-        """Keep some of the sequences, in this order; some may come twice.
+        """Keep some of the sequences in a given order; a sequence may be kept several times.
 
         Parameters
         ----------
         rows : LongTensor of shape (n,)
+            Positions of the sequences to keep.
         source : bool, default=True
-            Whether sources are selected too. False where sequences change places only with
-            others that have the same source.
+            Whether sources are selected too. This is not needed if each sequence is replaced by
+            one that has the same source.
         """
         for token_memory, source_memory in self.layers:
             token_memory.select(rows)

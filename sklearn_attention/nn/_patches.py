@@ -11,24 +11,24 @@ class Patches(nn.Module):
 
     Put it before an encoder of long series, so that a token stands for several steps.
 
-    Of :math:`T` steps there are :math:`N = \lceil (T - P)^+ / S \rceil + 1` patches of length
-    :math:`P` that start :math:`S` steps apart. The first patch is filled on its left with the
-    first value: less than :math:`S` steps, or :math:`P - T` where the series is shorter than
-    a patch.
+    A series of :math:`T` steps has :math:`N = \lceil (T - P)^+ / S \rceil + 1` patches of
+    length :math:`P`, which start :math:`S` steps apart. The first patch is filled on its left
+    with the first value of the series. Fewer than :math:`S` steps are filled, or :math:`P - T`
+    if the series is shorter than a patch.
 
     Parameters
     ----------
     patch_length : int
-        Steps in a patch, :math:`P`.
+        Number of steps in a patch, :math:`P`.
     stride : int, default=None
-        Steps from one patch to the next, :math:`S`, at most `patch_length`; None stands for
-        `patch_length`, so that patches do not overlap.
+        Number of steps from the start of a patch to that of the next one, :math:`S`, at most
+        `patch_length`. None stands for `patch_length`, so that patches do not overlap.
 
     Notes
     -----
-    After Nie et al. (2023), who fill up on the right; here the most recent step is always the
-    last one of the last patch. To treat the channels of a series separately, as they do, pass
-    them as separate series.
+    Patches are those of Nie et al. (2023), except that they fill up the last patch on the
+    right. Here the most recent step is always the last one of the last patch. To treat the
+    channels of a series separately, as they do, pass the channels as separate series.
 
     Examples
     --------
@@ -64,6 +64,7 @@ class Patches(nn.Module):
         Returns
         -------
         n_patches : int
+            The number :math:`N`.
         """
         n_steps = check_positive("n_steps", n_steps, integer=True)
         return -(-max(n_steps - self.patch_length, 0) // self.stride) + 1
@@ -74,6 +75,7 @@ class Patches(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (B, T, n_channels)
+            Series.
 
         Returns
         -------

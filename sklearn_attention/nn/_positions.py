@@ -27,14 +27,16 @@ def sinusoidal_encoding(
     n_steps : int
         Positions are 0 to ``n_steps - 1``.
     d_position : int
-        The width :math:`d`, even.
+        Width :math:`d` of the encoding, an even number.
     base : float, default=10000.0
         The longest wavelength, in steps, is nearly :math:`2\pi` times this.
     device : torch.device, default=None
+        Device of the result.
 
     Returns
     -------
     encoding : Tensor of float64, of shape (n_steps, d_position)
+        Sines and cosines, which alternate along the last axis.
 
     Raises
     ------
@@ -43,9 +45,9 @@ def sinusoidal_encoding(
 
     Notes
     -----
-    From Vaswani et al. (2017, section 3.5). A shift by :math:`\Delta` steps is a rotation of
-    every pair of columns by :math:`\omega_k \Delta`, whatever the position: a linear map, so
-    that a layer can learn to attend a given number of steps back.
+    The formula is that of Vaswani et al. (2017, section 3.5). A shift by :math:`\Delta` steps
+    rotates every pair of columns by :math:`\omega_k \Delta`, whatever the position. This is a
+    linear map, so that a layer can learn to attend a given number of steps back.
 
     Examples
     --------
@@ -68,7 +70,8 @@ class SinusoidalPositions(nn.Module):
     Parameters
     ----------
     d_position : int
-        Width of the encoding, even; when added, the width of the tokens.
+        Width of the encoding, an even number. If encodings are added, it is the width of the
+        tokens.
     combine : {"add", "concatenate"}, default="add"
         "concatenate" appends the encoding to the token: tokens of width ``d`` become
         ``d + d_position`` wide.
@@ -97,12 +100,14 @@ class SinusoidalPositions(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (B, T, d)
+            Tokens.
         first : int, default=0
             Position of the first token.
 
         Returns
         -------
         x : Tensor of shape (B, T, d) or (B, T, d + d_position)
+            Tokens with the encodings of their positions.
         """
         encoding = sinusoidal_encoding(
             first + x.shape[1], self.d_position, base=self.base, device=x.device
@@ -113,15 +118,15 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """Add or append to each token a learned vector of its position.
 
-    Take it if all sequences have about the same length: it ends at a largest length, which
-    :class:`SinusoidalPositions` does not.
+    Take it if all sequences have about the same length. Unlike :class:`SinusoidalPositions`, it
+    has a largest length.
 
     Parameters
     ----------
     max_length : int
         Length of the longest sequence, in tokens.
     d_position : int
-        Width of the vectors; when added, the width of the tokens.
+        Width of the vectors. If they are added, it is the width of the tokens.
     combine : {"add", "concatenate"}, default="add"
         As for :class:`SinusoidalPositions`.
 
@@ -147,12 +152,14 @@ class LearnedPositions(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (B, T, d)
+            Tokens.
         first : int, default=0
             Position of the first token.
 
         Returns
         -------
         x : Tensor of shape (B, T, d) or (B, T, d + d_position)
+            Tokens with the encodings of their positions.
 
         Raises
         ------
@@ -185,7 +192,7 @@ class RotaryPositions(nn.Module):
     Parameters
     ----------
     head_dim : int
-        Width of a head, even.
+        Width of a head, an even number.
     base : float, default=10000.0
         The longest wavelength, in steps, is nearly :math:`2\pi` times this.
 
@@ -210,6 +217,7 @@ class RotaryPositions(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (B, n_heads, T, head_dim)
+            Queries or keys of every head.
         first : int, default=0
             Position of the first token.
 

@@ -13,9 +13,9 @@ from torch.nn.functional import dropout
 
 from .._validation import check_in_interval
 
-# `generators`: the present thread's own, by type of device.
+# Its attribute `generators` has the generators of the present thread, by type of device.
 _thread = threading.local()
-# Held while a device's global generator stands in for a thread's own.
+# It is held while a device's global generator stands in for a thread's own.
 _lock = threading.Lock()
 
 

@@ -10,7 +10,7 @@ from ..text._special import START, UNKNOWN
 from ..training._fit_network import FittedNetwork, fit_network
 from ..training._training import share_held_out
 from ._sampling import end_before
-from ._token_counts import TokenCounts, averaged, choose_counts_weight
+from ._token_counts import TokenCounts, average_log_proba, choose_counts_weight
 from ._token_windows import TokenStream, TokenWindows, context_stride
 
 # Smallest number of texts from which complete texts are held out, not stretches of texts.
@@ -21,12 +21,12 @@ _LONGEST_CONTEXT = 7
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedLanguageModel:
-    """A vocabulary, the network, and the texts of the counts, with the weight of the counts."""
+    """A vocabulary, a network, the texts that the baseline counts, and its weight."""
 
     vocabulary_state: dict
     network: FittedNetwork
     n_training_tokens: int
-    baseline: dict | None  # the state of the TokenStream that is counted
+    baseline: dict | None  # the state of the TokenStream that the baseline counts
     baseline_weight: float
 
     @functools.cached_property
@@ -42,12 +42,12 @@ class FittedLanguageModel:
         return self.counts_of(TokenStream.from_state(self.baseline))
 
     def counts_of(self, stream):
-        """Count the tokens of a stream after contexts, which a network's context contains."""
+        """Count which tokens follow contexts in a stream, no longer ones than the network's."""
         longest = min(_LONGEST_CONTEXT, self.network.shape["max_length"])
         return TokenCounts(stream, self.network.shape["n_tokens"], longest)
 
     def prefixes(self, name, X):
-        """Encode texts that are to be continued, each as START and the ids of its tokens."""
+        """Encode texts that will be continued, each as START and the ids of its tokens."""
         texts = self.vocabulary.encode_all(name, X, empty=True)
         return [np.append(START, ids) for ids in texts]
 
@@ -56,10 +56,11 @@ class FittedLanguageModel:
         log_proba = self.network_log_proba(stream, device)
         if self.counts is None:
             return log_proba
-        return averaged(log_proba, self.counts.of_pairs(stream), self.baseline_weight)
+        counted = self.counts.pair_log_proba(stream)
+        return average_log_proba(log_proba, counted, self.baseline_weight)
 
     def network_log_proba(self, stream, device):
-        """Return log-probabilities as :meth:`log_proba`, by the network alone."""
+        """Return the network's log-probabilities, in the form of :meth:`log_proba`."""
         max_length = self.network.shape["max_length"]
         windows = TokenWindows(stream, max_length, context_stride(max_length))
         return self.network.module(device).log_proba(windows)
@@ -81,8 +82,10 @@ class FittedLanguageModel:
             ``draw(log_proba)`` returns the next tokens (n,), given log-probabilities
             (n, n_tokens), in which UNKNOWN has the probability 0.
         stop : list of str
-            A continuation ends soon after it has one of these texts.
+            A continuation ends once it contains one of these texts, which may be followed by
+            the rest of its last token.
         device : str
+            Device of the network, or "auto".
 
         Returns
         -------
@@ -110,11 +113,12 @@ class FittedLanguageModel:
         return continuations
 
     def _with_counts(self, log_proba, prefixes):
-        """Average log-probabilities (n_prefixes, n_tokens) of the network with the counts."""
+        """Average the network's probabilities (n_prefixes, n_tokens) with the baseline's."""
         if self.counts is None:
             return log_proba
-        counted = self.counts.of_all_tokens(prefixes)
-        return averaged(log_proba, counted, self.baseline_weight).astype(log_proba.dtype)
+        counted = self.counts.next_log_proba(prefixes)
+        averaged = average_log_proba(log_proba, counted, self.baseline_weight)
+        return averaged.astype(log_proba.dtype)
 
 
 def fit_language_model(texts, windows, held_out, vocabulary, settings, baseline, report):
@@ -123,21 +127,25 @@ def fit_language_model(texts, windows, held_out, vocabulary, settings, baseline,
     Parameters
     ----------
     texts : TokenStream
-        All training texts, which the baseline counts in the end.
+        All texts of `fit`, those held out included. The baseline counts all of them in the end.
     windows : TokenWindows
-        Windows of the stream that the network is trained on.
+        Windows of the texts that the network is trained on, without those held out.
     held_out : TokenStream or None
         Validation texts, held out of `texts` or passed by the user.
     vocabulary : Vocabulary
+        Vocabulary of the ids in the streams.
     settings : NetworkSettings
+        Parameters of the network and of its training.
     baseline : bool or "auto"
-        Parameter of the estimator. "auto" has no baseline if no held-out texts weigh it.
+        Parameter of the estimator. With "auto" there is a baseline if validation texts can
+        choose its weight.
     report : Report
-        It receives the progress, for callbacks.
+        It passes the progress on to callbacks.
 
     Returns
     -------
     model : FittedLanguageModel
+        The fitted model.
     """
     import torch  # takes a second to load
 
@@ -182,22 +190,22 @@ def fit_language_model(texts, windows, held_out, vocabulary, settings, baseline,
     if held_out is not None:
         # The weight is chosen by counts without the held-out texts, as the network is trained
         # without them. Predictions then use the counts of all texts.
-        counted = model.counts_of(training).of_pairs(held_out)
+        counted = model.counts_of(training).pair_log_proba(held_out)
         log_proba = model.network_log_proba(held_out, settings.device)
         weight = choose_counts_weight(log_proba, counted)
     return dataclasses.replace(model, baseline=texts.state(), baseline_weight=weight)
 
 
 def hold_out(texts, settings, max_length):
-    """Split a TokenStream into one to learn from and one held out, which may be None.
+    """Split a TokenStream into one to learn from and one held out; the latter may be None.
 
-    If there are few texts, stretches of at most about `max_length` pairs are held out, so that
-    no complete text is lost.
+    If there are few texts, stretches of texts are held out, so that no complete text is lost. A
+    stretch has at least `max_length` pairs, or as many as the mean text if these are fewer.
     """
     if len(texts) >= _MIN_COMPLETE_TEXTS:
         training, held_out = map(texts.select, settings.split(len(texts)))
         return training, held_out if len(held_out) else None
-    share = share_held_out(settings.training, int(texts.n_pairs.sum()))
-    if share is None:
+    fraction = share_held_out(settings.training, int(texts.n_pairs.sum()))
+    if fraction is None:
         return texts, None
-    return texts.hold_out(share, min(max_length, int(texts.n_pairs.mean())))
+    return texts.hold_out(fraction, min(max_length, int(texts.n_pairs.mean())))

@@ -20,7 +20,7 @@ from ..training._fit_network import FittedNetwork, fit_network
 
 @dataclasses.dataclass(frozen=True)
 class PairReader:
-    """Encoder of sources and targets as ids, which are cut to `max_length`, END included.
+    """Reader of sources and targets, which become ids of at most `max_length`, END included.
 
     In its methods, `suffix` is appended to the names X and y in messages.
     """
@@ -54,7 +54,7 @@ class PairReader:
 
 
 def as_targets(targets, max_length):
-    """Put ids between START and END. A target that is cut gets no END: it would continue."""
+    """Put ids between START and END; a target that is cut gets no END, since it goes on."""
     return [np.array([START, *ids, END][: max_length + 1]) for ids in targets]
 
 
@@ -105,16 +105,20 @@ def fit_seq2seq(pairs, held_out, reader, settings, report, *, longest, shared, l
     Parameters
     ----------
     pairs, held_out : tuple of two lists of ndarray
-        Sources and targets to learn from and to validate with, which may be none.
+        Sources and targets to learn from, and to validate with. The lists of `held_out` are
+        empty if there is no validation.
     reader : PairReader
+        The reader that has encoded the pairs.
     settings : NetworkSettings
+        Parameters of the network and of its training.
     report : Report
-        It receives the progress, for callbacks.
+        It passes the progress on to callbacks.
     longest : int
         Number of tokens of the longest training target, END included.
     shared : bool
         Whether sources and targets share the vocabulary and its embedding.
     label_smoothing : float
+        Parameter of the estimator.
     """
     from ._seq2seq_network import Seq2SeqNetwork, pair_training  # torch takes a second to load
 

@@ -23,7 +23,7 @@ from ..text._files import with_files
 from ..text._learn import TOKENIZERS, choose_tokenizer
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ._fitted_language_model import FittedLanguageModel, fit_language_model, hold_out
-from ._sampling import check_sampling, check_stop, draw, is_single, joined, sampling_proba
+from ._sampling import check_sampling, check_stop, draw, is_single, join_prompt, sampling_proba
 from ._token_windows import TokenStream, TokenWindows
 
 
@@ -54,15 +54,15 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
     max_length : int, default=64
         Largest number of tokens that a prediction depends on.
     baseline : bool or "auto", default="auto"
-        Whether probabilities by counts of up to eight tokens in a row are averaged with those
-        of the transformer, with the weight of largest likelihood on texts held out. "auto"
-        does so where some are; with True both weights are one half where none are.
+        Whether the transformer's probabilities are averaged with those by counts of up to eight
+        tokens in a row. The weights have the largest likelihood on texts held out. If none are
+        held out, "auto" has no baseline, and with True both weights are one half.
     d_model : int, default=128
         Width of the tokens.
     n_heads : int, default=4
-        Heads of the attention, which divide the width.
+        Number of heads of the attention, which divide the width.
     n_layers : int, default=4
-        Blocks of the encoder.
+        Number of blocks of the encoder.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=3e-3
@@ -71,14 +71,15 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Largest number of windows in a step. "auto" is a twelfth of them, but 8 at least and 16
         at most.
     max_epochs : int or "auto", default="auto"
-        Passes over all windows. "auto" is enough for 1000 steps, but at most 64.
+        Number of passes over all windows. "auto" is enough for 1000 steps, but at most 64.
     architecture : Architecture, default=None
         Further parameters of the network; None is
         :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
         Further parameters of the training; None is
-        :class:`Training() <sklearn_attention.Training>`. Texts are held out at random;
-        of fewer than 40 up to ten stretches that are spread evenly over all their tokens.
+        :class:`Training() <sklearn_attention.Training>`. Texts are held out at random. If there
+        are fewer than 40 texts, up to ten stretches are held out instead, which are spread
+        evenly over the tokens of all texts.
     warm_start : bool, default=False
         Whether `fit` continues the last one, with its weights and its vocabulary.
     random_state : int, RandomState instance or None, default=0
@@ -187,8 +188,9 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Parameters
         ----------
         X : list of str, list of sequences of int, or path or list of paths
-            Texts or ids, also as tuple, array or Series. Of a ``pathlib.Path``, or of several
-            in a list, each is the file of a text in UTF-8; ends of lines become line feeds.
+            Texts, or sequences of ids; a tuple, an array or a Series may take the place of the
+            list. A ``pathlib.Path``, or a list of them, names files, each with one text in
+            UTF-8; line ends become line feeds.
         y : None
             Ignored.
         X_val : as X, default=None
@@ -201,8 +203,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid, or X has no texts, or others than the tokenizer
-            needs, or a file is missing, empty or not in UTF-8.
+            If a parameter is not valid, X has no texts, X has ids where the tokenizer needs
+            texts or the other way round, or a file is missing, empty or not in UTF-8.
         """
         settings = self._check_parameters()
         vocabulary = self._learn_vocabulary(settings, X)
@@ -213,7 +215,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
             training, held_out = texts, TokenStream.read("X_val", X_val, vocabulary)
         windows = TokenWindows(training, self.max_length)
         report = Report(self, X=X, y=y, metadata={})
-        report.begin(settings.n_epochs(len(windows)))
+        report.begin(settings.count_epochs(len(windows)))
         self.model_ = fit_language_model(
             texts, windows, held_out, vocabulary, settings, self.baseline, report
         )
@@ -221,7 +223,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         return self
 
     def _learn_vocabulary(self, settings, X):
-        """Learn the vocabulary of X, or return that of the last fit if this is continued."""
+        """Learn the vocabulary of X, or return that of the last fit if it is continued."""
         kind, texts = check_sequences("X", with_files("X", X, self.tokenizer))
         if settings.start is not None:
             before = self.vocabulary_["tokenizer"]
@@ -247,8 +249,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Returns
         -------
         score : float
-            Mean of natural logarithms over all tokens of all texts, END included. Tokens that
-            are not in the vocabulary count as the unknown one.
+            Mean of the natural logarithms of the probabilities of all tokens of all texts, END
+            included. Tokens that are not in the vocabulary count as the unknown one.
         """
         model = self._fitted
         stream = TokenStream.read("X", X, model.vocabulary)
@@ -280,8 +282,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Returns
         -------
         X_new : ndarray of shape (n_texts, d_model)
-            Tokens after the last layer, START among them, averaged over the context from which
-            the next one would be predicted.
+            Vectors of tokens after the last layer, averaged over the context from which the
+            next token would be predicted. START is one of these tokens.
         """
         return self.module_.vectors(self._fitted.prefixes("X", X))
 
@@ -327,7 +329,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Returns
         -------
         tokens : ndarray of str of shape (n_texts,)
-            As in `tokens_`.
+            The tokens, as they are in `tokens_`.
         """
         likeliest = self.predict_log_proba(X).argmax(axis=1)
         return np.array(self.tokens_, dtype=object)[likeliest]
@@ -348,8 +350,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Parameters
         ----------
         prompt : str, sequence of int, or list of either, default=None
-            Beginning of the text, or of several. None, like an empty one, is a text from its
-            start.
+            Beginning of the text, or a list of several. With None, or an empty prompt, the text
+            is generated from its start.
         max_new_tokens : int, default=100
             Largest number of new tokens; a text may end before.
         temperature : float, default=1.0
@@ -357,8 +359,9 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         top_k : int, default=None
             Number of likeliest tokens to draw from; None draws from all.
         top_p : float, default=None
-            Share of the probability to draw from: the fewest likeliest tokens, of those that
-            `top_k` leaves, whose probabilities sum to this. None draws from all.
+            Probability of the tokens to draw from. They are as few as possible: the likeliest
+            of those that `top_k` leaves, until their probabilities sum to `top_p`. None draws
+            from all.
         stop : str or list of str, default=None
             Texts at which the continuation ends, without them. Not for sequences of ids.
         random_state : int, RandomState instance or None, default=None
@@ -391,7 +394,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
 
         written = model.write(prefixes, max_new_tokens, draw_next, stop, self.device)
         _, prompts = check_sequences("prompt", prompts, empty=True)
-        texts = [joined(vocabulary, *pair, stop) for pair in zip(prompts, written, strict=True)]
+        pairs = zip(prompts, written, strict=True)
+        texts = [join_prompt(vocabulary, prompt, new, stop) for prompt, new in pairs]
         return texts[0] if has_one_prompt else texts
 
     def attention_maps(self, X) -> np.ndarray:
@@ -411,16 +415,16 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Raises
         ------
         ValueError
-            If the text is too long, or no text.
+            If the text is too long, or X is not one text.
         """
         if not is_single(X, self._fitted.vocabulary.kind):
             raise ValueError(f"X={X!r} is not valid: pass one text, or one sequence of ids.")
         (ids,) = self._fitted.prefixes("X", [X])
-        longest = self.network_.shape["max_length"]
-        if len(ids) > longest:
+        max_length = self.network_.shape["max_length"]
+        if len(ids) > max_length:
             raise ValueError(
-                f"X has {len(ids) - 1} tokens, but a context holds {longest}, of which one is "
-                f"the START token: pass at most {longest - 1} tokens."
+                f"X has {len(ids) - 1} tokens, but a context holds {max_length}, of which one "
+                f"is the START token: pass at most {max_length - 1} tokens."
             )
         return self.module_.attention_maps(ids)
 

@@ -12,7 +12,7 @@ from ..nn import KeyValueCache, TokenEncoder
 from ..nn._random import generator_for, initialize
 from ..text import pad
 from ..text._special import END, PADDING, START
-from ..training._network import threads_of_pass
+from ..training._network import use_best_threads
 from ._token_windows import context_start
 
 # Factor of the initial weights of the last layer of each block. At 0 blocks would learn only
@@ -48,72 +48,84 @@ class LanguageNetwork(nn.Module):
         return linear(x, self.embed.weight), weights
 
     def encode(self, ids, *, cache=None, need_weights=False):
-        """Return tokens after the last layer, (B, T, d_model), and weights as `forward`."""
+        """Return vectors (B, T, d_model) after the last layer, and weights as `forward`."""
         return self.encoder(
             self.embed(ids), causal=True, need_weights=need_weights, cache=cache
         )
 
     def log_proba(self, windows):
-        """Return log-probabilities (n_pairs,) of the tokens in windows, in stream order.
+        """Return log-probabilities (n_pairs,) of the second tokens of all pairs of a stream.
 
-        A token that several windows share counts once.
+        They are in the order of the stream of `windows`, which are TokenWindows. A pair that
+        several windows share counts once, since `windows.batch` has PADDING for its second
+        token in all windows but the first.
         """
 
-        def of_windows(ids, following):
+        def pair_log_proba(ids, following):
             log_proba = _log_proba(self(ids)[0])  # (B, T, n_tokens)
-            of_following = log_proba.gather(-1, following[..., None])[..., 0]
-            return of_following[following != PADDING]
+            following_log_proba = log_proba.gather(-1, following[..., None])[..., 0]
+            return following_log_proba[following != PADDING]
 
-        rows = np.arange(len(windows))
-        return self._in_batches(rows, windows.batch, of_windows).astype(np.float64)
+        indices = np.arange(len(windows))
+        return self._in_batches(indices, windows.batch, pair_log_proba).astype(np.float64)
 
     def next_log_proba(self, prefixes):
         """Return log-probabilities (n_prefixes, n_tokens) of the next token after prefixes."""
 
-        def of_last(ids, is_token):
+        def log_proba_after_last(ids, is_token):
             last = is_token.sum(dim=1) - 1
             return _log_proba(self(ids)[0][torch.arange(len(ids)), last])
 
-        return self._in_batches(prefixes, self._contexts, of_last)
+        return self._in_batches(prefixes, self._contexts, log_proba_after_last)
 
     def vectors(self, prefixes):
-        """Average the tokens after the last layer over each prefix, (n_prefixes, d_model)."""
+        """Average vectors after the last layer over the context at the end of each prefix.
 
-        def mean(ids, is_token):
+        The result has the shape (n_prefixes, d_model).
+        """
+
+        def mean_vectors(ids, is_token):
             total = self.encode(ids)[0].masked_fill(~is_token[..., None], 0.0).sum(dim=1)
             return total / is_token.sum(dim=1, keepdim=True)
 
-        return self._in_batches(prefixes, self._contexts, mean)
+        return self._in_batches(prefixes, self._contexts, mean_vectors)
 
     def attention_maps(self, ids):
         """Return attention weights (n_layers, n_heads, T, T) within a prefix `ids` (T,)."""
 
-        def of_layers(ids, _):
+        def weights_of_layers(ids, _):
             return torch.cat(self(ids, need_weights=True)[1])
 
-        return self._in_batches([ids], self._contexts, of_layers)
+        return self._in_batches([ids], self._contexts, weights_of_layers)
 
     def _contexts(self, prefixes):
-        """Return the context at the end of each prefix, and where it is no padding.
+        """Return the ids of the context at the end of each prefix, and a mask of its tokens.
 
-        Both are (B, T). The attention is causal, so that no token sees the padding after it.
+        Both are (B, T), and the mask is False for padding. The network does not need the mask:
+        its attention is causal, so that no token attends to the padding after it.
         """
         starts = [context_start(len(prefix), self.max_length) for prefix in prefixes]
         return pad([prefix[start:] for prefix, start in zip(prefixes, starts, strict=True)])
 
     @torch.no_grad()
-    def _in_batches(self, rows, batch_of, function):
-        """Apply a function to batches of rows, and concatenate its results.
+    def _in_batches(self, items, make_batch, function):
+        """Apply a function to batches of items, and concatenate its results.
 
-        ``batch_of(rows)`` returns arrays, ids (B, T) first, and ``function(*tensors)`` a
-        tensor.
+        Parameters
+        ----------
+        items : list or ndarray
+            Prefixes, or positions of windows.
+        make_batch : callable
+            ``make_batch(items)`` returns the arrays of a batch; the first one has ids (B, T).
+        function : callable
+            ``function(*tensors)`` gets these arrays as tensors, and returns a tensor.
         """
         device, results = self.embed.weight.device, []
         size = max(1, MOST_TOKENS // self.max_length)
-        for first in range(0, len(rows), size):
-            arrays = batch_of(rows[first : first + size])
+        for first in range(0, len(items), size):
+            arrays = make_batch(items[first : first + size])
             tensors = [torch.from_numpy(array).to(device) for array in arrays]
-            with threads_of_pass(self, tensors[0].numel()):
+            with use_best_threads(self, tensors[0].numel()):
                 results.append(function(*tensors).cpu().numpy())
         return np.concatenate(results)
 
@@ -127,30 +139,32 @@ class LanguageNetwork(nn.Module):
         n_new : int
             Largest number of new tokens.
         choose : callable
-            ``choose(log_proba, ids)`` returns the next tokens (n,), given their
-            log-probabilities (n, n_tokens) and all tokens before them.
+            ``choose(log_proba, ids)`` returns the next tokens (n,), given log-probabilities
+            (n, n_tokens) of the next token and all ids (n, n_ids) before it.
         stops : callable, default=None
-            ``stops(ids)`` returns whether new ids (n_ids,) of a prompt end its continuation.
+            ``stops(ids)`` gets all new ids (n_ids,) of one prompt so far, and returns whether
+            its continuation ends here.
         """
         device = self.embed.weight.device
         n_prompt = prompts.shape[1]
         ids = torch.full((len(prompts), n_prompt + n_new), END)
         ids[:, :n_prompt] = torch.from_numpy(prompts)
         has_ended = np.zeros(len(prompts), dtype=bool)
-        start = n_cached = cache = None
+        # The keys and values of ids[start:first_uncached] are in the cache.
+        start = first_uncached = cache = None
         for n_tokens in range(n_prompt, n_prompt + n_new):
             last_start, start = start, context_start(n_tokens, self.max_length)
             if start != last_start:
-                # The context has moved on: cached keys and values have other positions now.
-                cache, n_cached = KeyValueCache(self.encoder.n_layers), start
-            uncached = ids[:, n_cached:n_tokens]
-            with threads_of_pass(self, uncached.numel()):
+                # The context has moved on, so that all tokens have other positions in it now.
+                cache, first_uncached = KeyValueCache(self.encoder.n_layers), start
+            uncached = ids[:, first_uncached:n_tokens]
+            with use_best_threads(self, uncached.numel()):
                 logits, _ = self(uncached.to(device), cache=cache)
                 log_proba = _log_proba(logits[:, -1]).cpu().numpy()
             next_ids = choose(log_proba, ids[:, :n_tokens].numpy())
             has_ended |= next_ids == END
             next_ids[has_ended] = END
-            ids[:, n_tokens], n_cached = torch.from_numpy(next_ids), n_tokens
+            ids[:, n_tokens], first_uncached = torch.from_numpy(next_ids), n_tokens
             if stops is not None and not has_ended.all():
                 written = ids[:, n_prompt : n_tokens + 1].numpy()
                 for row in np.flatnonzero(~has_ended):
@@ -162,29 +176,29 @@ class LanguageNetwork(nn.Module):
 
 
 def window_loss(windows):
-    """Return the loss ``batch_loss(network, rows)`` of windows that are moved at random.
+    """Return the loss ``batch_loss(network, indices)`` of windows that are moved at random.
 
-    It is the negative log-likelihood of the tokens of a batch, divided by the number of windows
-    and by the mean length of all windows: so all tokens count the same, also those of short
-    windows.
+    `windows` are TokenWindows, and `indices` (B,) a tensor with positions of some of them. The
+    loss is the negative log-likelihood of the tokens of these windows, divided by B and by the
+    mean length of all windows. So all tokens count the same, also those of short windows.
     """
     mean_length = windows.lengths.mean()
 
-    def batch_loss(network, rows):
-        draws = torch.rand(len(rows), dtype=torch.float64, generator=generator_for())
+    def batch_loss(network, indices):
+        draws = torch.rand(len(indices), dtype=torch.float64, generator=generator_for())
         shifts = draws.numpy() - 0.5
-        batch = windows.moved(rows.cpu().numpy(), shifts)
-        ids, following = (torch.from_numpy(array).to(rows.device) for array in batch)
+        batch = windows.moved_batch(indices.cpu().numpy(), shifts)
+        ids, following = (torch.from_numpy(array).to(indices.device) for array in batch)
         log_proba = _log_proba(network(ids)[0])  # (B, T, n_tokens)
         total = nll_loss(
             log_proba.flatten(0, 1), following.flatten(), ignore_index=PADDING, reduction="sum"
         )
-        return total / (len(rows) * mean_length)
+        return total / (len(indices) * mean_length)
 
     return batch_loss
 
 
 def _log_proba(logits):
     """Normalise logits (..., n_tokens) over the tokens that can come next, as float32."""
-    never = torch.tensor([PADDING, START], device=logits.device)
-    return log_softmax(logits.float().index_fill(-1, never, -torch.inf), dim=-1)
+    impossible = torch.tensor([PADDING, START], device=logits.device)
+    return log_softmax(logits.float().index_fill(-1, impossible, -torch.inf), dim=-1)

@@ -30,8 +30,9 @@ def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
     top_k : int, default=None
         Number of likeliest tokens that are not excluded.
     top_p : float, default=None
-        Tokens are excluded except the smallest number of likeliest ones, of those that `top_k`
-        leaves, whose probabilities sum to at least `top_p` (Holtzman et al. 2020).
+        Probability of the tokens that are not excluded. They are as few as possible: the
+        likeliest of those that `top_k` leaves, until their probabilities sum to at least
+        `top_p` (Holtzman et al. 2020).
     """
     log_proba = np.asarray(log_proba, dtype=np.float64)
     order = np.argsort(-log_proba, axis=1, kind="stable")
@@ -46,7 +47,7 @@ def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
         proba[:, top_k:] = 0.0
     proba /= proba.sum(axis=1, keepdims=True)
     if top_p is not None:
-        # A token is excluded if the likelier ones add up to `top_p`.
+        # A token is excluded if the likelier ones already add up to `top_p`.
         proba[np.cumsum(proba, axis=1) - proba >= top_p] = 0.0
         proba /= proba.sum(axis=1, keepdims=True)
     unranked = np.empty_like(proba)
@@ -77,12 +78,12 @@ def check_stop(stop, kind):
 
 
 def end_before(text, stop):
-    """Return where the first of the texts in `stop` begins in `text`, or else its length."""
+    """Return where in `text` the first of the texts in `stop` begins; else its length."""
     starts = [text.find(stop_text) for stop_text in stop]
     return min((start for start in starts if start >= 0), default=len(text))
 
 
-def joined(vocabulary, prompt, written, stop):
+def join_prompt(vocabulary, prompt, written, stop):
     """Join a prompt and its continuation, which is cut before the first text of `stop`."""
     if vocabulary.kind == "ids":
         return [*prompt.tolist(), *written]

@@ -57,32 +57,33 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Whether sources and targets have one vocabulary and one embedding, as for languages
         that share words.
     max_length : int, default=256
-        Tokens that are read of a sequence, one of them for its end. Longer ones are cut, with
+        Largest number of tokens of a sequence, its end included. Longer sequences are cut, with
         a warning.
     d_model : int, default=128
         Width of the tokens.
     n_heads : int, default=4
-        Heads of every attention, which divide the width.
+        Number of heads of every attention, which divide the width.
     n_layers : int, default=2
-        Blocks of the encoder, and of the decoder.
+        Number of blocks of the encoder, and of the decoder.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training, which then takes
         half as long again. For texts of many words 0.1 or more is better.
     label_smoothing : float, default=0.1
         Share of the target probability that is spread over all tokens alike in training.
     n_beams : int, default=1
-        Beams of the search for the likeliest target; with 1 the likeliest token is taken each
-        time.
+        Number of beams in the search for the likeliest target. With 1, each token is the
+        likeliest one after those before it.
     length_penalty : float, default=1.0
-        Of several beams the one with the largest log-likelihood divided by
-        ``((5 + n_tokens) / 6) ** length_penalty`` is taken; larger values favour longer ones.
+        The target of the beam with the largest log-likelihood, divided by
+        ``((5 + n_tokens) / 6) ** length_penalty``, is taken; larger values favour longer ones.
     learning_rate : float, default=3e-3
         Highest learning rate.
     batch_size : int or "auto", default="auto"
         Largest number of pairs in a step, which have similar lengths. "auto" is a twelfth of
         them, but 8 at least and 32 at most.
     max_epochs : int or "auto", default="auto"
-        Passes over all pairs. "auto" is enough for 1000 steps, but 10 at least and 64 at most.
+        Number of passes over all pairs. "auto" is enough for 1000 steps, but 10 at least and
+        64 at most.
     architecture : Architecture, default=None
         Further parameters of the network; None is
         :class:`Architecture() <sklearn_attention.Architecture>`.
@@ -105,8 +106,8 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     source_vocabulary_, target_vocabulary_ : dict
         The tokens, as plain values; ``Vocabulary.from_state`` reads them.
     longest_ : int
-        Tokens of the longest target in training, its end included, and largest length of a
-        prediction.
+        Number of tokens of the longest training target, its end included. Predictions are not
+        longer.
     network_ : FittedNetwork
         The encoder and decoder: their shape and their weights, as plain values.
     training_history_ : dict
@@ -177,7 +178,8 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         X : list of str, or list of sequences of int
             Sources.
         y : list of str, or list of sequences of int
-            Their targets; texts may have ids for targets, and the other way round.
+            Targets. Sources may be texts if targets are sequences of ids, and the other way
+            round.
         X_val, y_val : as X and y, default=None
             Pairs to validate with, in place of some that are held out.
 
@@ -215,7 +217,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
                 for rows in settings.split(len(sources))
             )
         report = Report(self, X=X, y=y, metadata={})
-        report.begin(settings.n_epochs(len(training[0])))
+        report.begin(settings.count_epochs(len(training[0])))
         self.model_ = fit_seq2seq(
             training,
             held_out,
@@ -240,7 +242,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Returns
         -------
         y : list of str, or list of list of int
-            As in `fit`.
+            The targets, of the kind of those in `fit`.
         """
         model = self._fitted
         written = model.write(model.reader.sources(X), self.device, *self._check_search())
@@ -252,14 +254,15 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Parameters
         ----------
         X : list of str, or list of sequences of int
+            Sources.
         y : list of str, or list of sequences of int, default=None
             Targets; None stands for those of :meth:`predict`.
 
         Returns
         -------
         log_proba : list of ndarray of shape (n_tokens + 1,)
-            For each target its tokens, in order, and its end, but not of one that is cut. The
-            sum is the log-likelihood of the target.
+            For each target the log-probabilities of its tokens, in order, and of its end. A
+            target that is cut has no end. The sum is the log-likelihood of the target.
         """
         from ._seq2seq_network import by_length, log_likelihoods
 
@@ -271,7 +274,9 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Parameters
         ----------
         X : list of str, or list of sequences of int
+            Sources.
         y : list of str, or list of sequences of int
+            Targets.
 
         Returns
         -------
@@ -303,6 +308,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Parameters
         ----------
         X : list of str, or list of sequences of int
+            Sources.
         y : list of str, or list of sequences of int, default=None
             Targets; None stands for those of :meth:`predict`.
 
@@ -318,6 +324,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
 
     @property
     def _fitted(self):
+        """The FittedSeq2Seq; NotFittedError before `fit`."""
         check_is_fitted(self)
         return self.model_
 
@@ -363,15 +370,16 @@ def chrf(predicted, expected):
     ones that the predicted texts have; both are means over n = 1, ..., 6. White space is left
     out, and so are n that are longer than any expected text.
     """
-    totals = np.zeros((3, 6))  # n-grams in both texts, predicted and expected, for each n
+    totals = np.zeros((3, 6))  # for each n: n-grams in both texts, in predicted, in expected
     for pair in zip(predicted, expected, strict=True):
         predicted_text, expected_text = ("".join(text.split()) for text in pair)
         for n in range(1, 7):
-            of_predicted = _n_grams(predicted_text, n)
-            of_expected = _n_grams(expected_text, n)
+            predicted_counts = _n_grams(predicted_text, n)
+            expected_counts = _n_grams(expected_text, n)
             # The intersection has the smaller one of two counts.
-            shared = of_predicted & of_expected
-            totals[:, n - 1] += shared.total(), of_predicted.total(), of_expected.total()
+            shared = predicted_counts & expected_counts
+            counts = shared, predicted_counts, expected_counts
+            totals[:, n - 1] += [count.total() for count in counts]
     n_shared, n_predicted, n_expected = totals[:, totals[2] > 0]
     if not n_shared.any():
         return 0.0

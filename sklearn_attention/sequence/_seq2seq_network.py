@@ -17,7 +17,7 @@ from ..text import pad
 from ..text._special import END, PADDING, START, UNKNOWN
 from ..training._batches import blocks_by_length
 from ..training._fit_network import resolve_device
-from ..training._network import threads_of_pass
+from ..training._network import use_best_threads
 from ._language_network import MOST_TOKENS, OUTPUT_GAIN
 
 
@@ -95,8 +95,8 @@ def log_likelihoods(network, source, target):
     """Return the log-likelihoods of the tokens of each target after START, a list of Tensor."""
     x, is_token = _vectors_before_tokens(network, source, target)
     logs = network.scores(x).float().log_softmax(dim=-1)
-    of_targets = logs.gather(1, target[:, 1:][is_token][:, None])[:, 0]
-    return list(of_targets.split(is_token.sum(dim=1).tolist()))
+    token_logs = logs.gather(1, target[:, 1:][is_token][:, None])[:, 0]
+    return list(token_logs.split(is_token.sum(dim=1).tolist()))
 
 
 def cross_weights(network, source, target):
@@ -173,7 +173,7 @@ def by_length(function, network, *columns, max_tokens=MOST_TOKENS):
     """
     device, lengths = next(network.parameters()).device, _lengths(*columns)
     blocks, results = blocks_by_length(lengths, max_tokens), [None] * len(lengths)
-    with threads_of_pass(network, max(lengths[rows].sum() for rows in blocks)):
+    with use_best_threads(network, max(lengths[rows].sum() for rows in blocks)):
         for rows in blocks:
             padded = [pad([column[i] for i in rows])[0] for column in columns]
             tensors = [torch.from_numpy(ids).to(device) for ids in padded]

@@ -26,18 +26,21 @@ class TokenCounts:
     w) is the number of times that w follows h. For the others it is the number of different
     tokens before (h, w), plus the number of runs that begin with (h, w). The discount d_k is
     about n_1 / (n_1 + 2 n_2), where n_1 and n_2 grams have the counts 1 and 2.
-
-    `stream` is a TokenStream, and `n_tokens` the size of the vocabulary.
     """
 
     def __init__(self, stream, n_tokens, longest):
+        """Count the grams of a TokenStream, with contexts of up to `longest` tokens.
+
+        `n_tokens` is the size of the vocabulary.
+        """
         self.n_tokens, self.longest = n_tokens, longest
         # The probability of a token without a context: PADDING and START never come next.
         self._uniform_proba = 1 / (n_tokens - 2)
         # 1. Number the contexts of each length, and count their grams in the stream. The arrays
-        # `position` (in `stream.ids`), `offset` (in its run), `following` (next token) and
-        # `node` have an entry for each pair whose token is preceded by enough others.
-        position, offset = stream.places()
+        # `position` (in `stream.ids`), `offset` (position in the run), `following` (the second
+        # token) and `node` (of the context that ends with the first token) have an entry for
+        # each pair before which the run has enough tokens for a context.
+        position, offset = stream.pair_positions()
         following, node = stream.ids[position + 1], np.zeros(len(position), dtype=np.int64)
         self._context_keys, occurrences = [], []
         for k in range(longest + 1):
@@ -64,22 +67,22 @@ class TokenCounts:
                 counts = np.bincount(shorter, minlength=len(keys))
                 counts += np.bincount(grams_at_beginning, minlength=len(keys))
             n_nodes = len(self._context_keys[k - 1]) if k else 1
-            self._levels.append(_Level.of(keys, counts, n_nodes, n_tokens))
+            self._levels.append(_Level.from_counts(keys, counts, n_nodes, n_tokens))
 
-    def of_pairs(self, stream):
+    def pair_log_proba(self, stream):
         """Return log-probabilities (n_pairs,) of the second tokens of a stream's pairs."""
-        positions, offsets = stream.places()
+        positions, offsets = stream.pair_positions()
         steps_back, probabilities = np.arange(self.longest - 1, -1, -1), []
         for block in gen_batches(len(positions), 2**16):
             position, offset = positions[block, None], offsets[block, None]
             ids = stream.ids[np.maximum(position - steps_back, 0)]
             contexts = np.where(steps_back <= offset, ids, PADDING)  # (n, longest)
             following = stream.ids[position[:, 0] + 1]
-            probabilities.append(self._proba_of_following(contexts, following))
+            probabilities.append(self._following_proba(contexts, following))
         return np.log(np.concatenate(probabilities))
 
-    def of_all_tokens(self, prefixes):
-        """Return log-probabilities (n_prefixes, n_tokens) of every token after prefixes."""
+    def next_log_proba(self, prefixes):
+        """Return log-probabilities (n_prefixes, n_tokens) of the next token after prefixes."""
         # Contexts end with the last token of a prefix, and begin with PADDING if it is short.
         contexts = np.full((len(prefixes), self.longest), PADDING)
         for row, prefix in zip(contexts, prefixes, strict=True):
@@ -87,7 +90,7 @@ class TokenCounts:
             row[self.longest - len(last) :] = last
         proba = np.full((len(contexts), self.n_tokens), self._uniform_proba)
         proba[:, [PADDING, START]] = 0.0
-        for level, rows, node in self._levels_of(contexts):
+        for level, rows, node in self._counted_contexts(contexts):
             n_different, total = level.n_different[node], level.total[node]
             proba[rows] *= (level.discount * n_different / total)[:, None]
             # The grams of a context stand side by side: list those of all contexts, one after
@@ -100,20 +103,22 @@ class TokenCounts:
         with np.errstate(divide="ignore"):
             return np.log(proba)
 
-    def _proba_of_following(self, contexts, following):
-        """Return the probability (n,) of one token after each context (n, longest)."""
+    def _following_proba(self, contexts, following):
+        """Return the probability (n,) of a token `following` (n,) each context (n, longest)."""
         proba = np.full(len(contexts), self._uniform_proba)
-        for level, rows, node in self._levels_of(contexts):
-            gram = _positions_of(node * self.n_tokens + following[rows], level.keys)
+        for level, rows, node in self._counted_contexts(contexts):
+            gram = _find(node * self.n_tokens + following[rows], level.keys)
             discounted = np.where(gram >= 0, level.counts[gram] - level.discount, 0.0)
-            of_shorter = level.discount * level.n_different[node] * proba[rows]
-            proba[rows] = (discounted + of_shorter) / level.total[node]
+            from_shorter = level.discount * level.n_different[node] * proba[rows]
+            proba[rows] = (discounted + from_shorter) / level.total[node]
         return proba
 
-    def _levels_of(self, contexts):
-        """Yield each level, with the rows of `contexts` that were counted, and their nodes.
+    def _counted_contexts(self, contexts):
+        """Yield each level, with the rows whose context of its length was counted, and nodes.
 
-        `contexts` (n, longest) end with the last token, and are PADDING before the first one.
+        Each row of `contexts` (n, longest) ends with the last token, and has PADDING before the
+        first one. For each level the results are the level, the positions of rows, and the
+        nodes of their contexts.
         """
         node = np.zeros(len(contexts), dtype=np.int64)
         for k, level in enumerate(self._levels):
@@ -121,7 +126,7 @@ class TokenCounts:
                 # Contexts that were not counted stay so: keys are positive, so that no key
                 # belongs to the node -1, and none to PADDING.
                 keys = node * self.n_tokens + contexts[:, -k]
-                node = _positions_of(keys, self._context_keys[k - 1])
+                node = _find(keys, self._context_keys[k - 1])
             rows = np.flatnonzero(node >= 0)
             yield level, rows, node[rows]
 
@@ -137,20 +142,25 @@ class _Level(NamedTuple):
     discount: float
 
     @classmethod
-    def of(cls, keys, counts, n_nodes, n_tokens):
-        """Sum the counts (n_grams,) of sorted keys for each of the `n_nodes` contexts."""
+    def from_counts(cls, keys, counts, n_nodes, n_tokens):
+        """Make a level of the sorted keys and the counts of its grams, both (n_grams,).
+
+        `n_nodes` is the number of contexts, and `n_tokens` the size of the vocabulary.
+        """
         bounds = np.searchsorted(keys, np.arange(n_nodes + 1) * n_tokens)
         total = np.add.reduceat(counts, bounds[:-1])
         once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
-        # The added numbers keep it between 0 and 1, even if no count is 1, or none is 2.
+        # The added numbers keep the discount between 0 and 1, even if no count is 1 or none is
+        # 2.
         discount = (once + 0.5) / (once + 2 * twice + 1)
         return cls(keys, counts, bounds[:-1], np.diff(bounds), total, discount)
 
 
-def averaged(network, counted, weight):
-    """Average the probabilities of a network and of counts; all are given as logarithms.
+def average_log_proba(network, counted, weight):
+    """Return the logarithm of the average of two probabilities, given their logarithms.
 
-    `weight` is that of the counts, between 0 and 1.
+    `network` and `counted` are log-probabilities by a network and by counts. `weight` is the
+    weight of the counts, between 0 and 1.
     """
     # The probability of PADDING and START is 0 in both.
     with np.errstate(divide="ignore"):
@@ -166,13 +176,13 @@ def choose_counts_weight(network, counted):
 
     def risk(weight):
         log_prior = 5 * (np.log(weight) + np.log1p(-weight))
-        return -averaged(network, counted, weight).sum() - log_prior
+        return -average_log_proba(network, counted, weight).sum() - log_prior
 
     return float(minimize_scalar(risk, bounds=(0, 1), method="bounded").x)
 
 
-def _positions_of(keys, sorted_keys):
-    """Return positions (n,) of keys among sorted ones, -1 for those that are missing."""
+def _find(keys, sorted_keys):
+    """Return the position of each key (n,) in `sorted_keys`, -1 for keys that are missing."""
     if not len(sorted_keys):
         # This happens if all texts are shorter than these contexts.
         return np.full(len(keys), -1)

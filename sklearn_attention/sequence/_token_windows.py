@@ -1,9 +1,9 @@
 """Texts as one stream of tokens, and the windows of it that a language model learns from.
 
-A *stream* has the ids of all texts end to end. A *pair* is a token and the next one of the same
-text, which a model predicts. A *run* is a text or a stretch of one, and has consecutive pairs.
-For the texts "ab" and "c" the stream is START a b END START c END. It has two runs, with the
-pairs START-a, a-b, b-END, and START-c, c-END.
+A *stream* has the ids of all texts, one after the other. A *pair* is a token and the next one
+of the same text, which a model predicts from it and from earlier tokens. A *run* is a text or a
+part of one, and has consecutive pairs. For the texts "ab" and "c" the stream is START a b END
+START c END. It has two runs, with the pairs START-a, a-b, b-END, and START-c, c-END.
 """
 
 import hashlib
@@ -25,20 +25,20 @@ class TokenStream:
         self.ids, self.first, self.n_pairs = ids, first, n_pairs
 
     @classmethod
-    def of(cls, texts):
-        """Join texts, arrays of ids without START and END, to a stream."""
+    def from_texts(cls, texts):
+        """Make a stream of texts, which are arrays of ids without START and END."""
         pieces = []
         for text in texts:
             pieces += [[START], text, [END]]
         ids = np.concatenate(pieces).astype(np.int64)
-        return cls._of_lengths(ids, [len(text) for text in texts])
+        return cls._from_ids(ids, [len(text) for text in texts])
 
     @classmethod
     def read(cls, name, X, vocabulary):
         """Encode texts, sequences of ids, or paths of files that a user passed as `name`."""
         texts = with_files(name, X, vocabulary.tokenizer)
         if not isinstance(texts, TextFiles):
-            return cls.of(vocabulary.encode_all(name, texts))
+            return cls.from_texts(vocabulary.encode_all(name, texts))
         # The ids of files are not held in memory, but in the smallest type, in a temporary
         # file. The file has no name, and disappears with the last array that maps it.
         dtype, n_tokens = np.min_scalar_type(len(vocabulary) - 1), []
@@ -54,17 +54,20 @@ class TokenStream:
                 n_tokens.append(sum(map(write, encoded)))
                 write([END])
             file.flush()
-            return cls._of_lengths(np.memmap(file, dtype=dtype, mode="r"), n_tokens)
+            return cls._from_ids(np.memmap(file, dtype=dtype, mode="r"), n_tokens)
 
     @classmethod
-    def _of_lengths(cls, ids, n_tokens):
-        """Return the stream of all ids; `n_tokens` of each text are without START and END."""
+    def _from_ids(cls, ids, n_tokens):
+        """Make a stream of the ids of all texts, START and END included.
+
+        `n_tokens` has the number of tokens of each text, without START and END.
+        """
         n_pairs = np.array(n_tokens, dtype=np.int64) + 1
         n_ids = n_pairs + 1
         return cls(ids, np.cumsum(n_ids) - n_ids, n_pairs)
 
     def digest(self):
-        """Return a hash of the pairs, which does not depend on the type of the ids."""
+        """Compute a hash of the ids and runs, which does not depend on the type of the ids."""
         digest = hashlib.sha256(np.stack([self.first, self.n_pairs]))
         for start in range(0, len(self.ids), 2**20):
             digest.update(self.ids[start : start + 2**20].astype(np.int64))
@@ -78,42 +81,49 @@ class TokenStream:
         """Return the stream of the runs that are selected by positions or by a mask."""
         return TokenStream(self.ids, self.first[runs], self.n_pairs[runs])
 
-    def hold_out(self, fraction, length):
-        """Hold out stretches that are spread evenly over the stream.
+    def hold_out(self, fraction, min_length):
+        """Hold out stretches of pairs that are spread evenly over the stream.
 
         Parameters
         ----------
         fraction : float
             Fraction of the pairs to hold out; at least one pair is, and at most all but one.
-        length : int
-            Smallest number of pairs of a stretch, if there are several; there are up to ten.
+        min_length : int
+            A stretch has at least this many pairs, unless there is only one stretch. There are
+            at most ten stretches.
 
         Returns
         -------
         training, held_out : TokenStream
-            Their runs end where a text or a stretch does.
+            Streams with the same `ids` as this one. A run in which a stretch begins or ends is
+            cut there into shorter runs.
         """
-        # Pairs are counted over all runs, from 0 to `total`.
         total = int(self.n_pairs.sum())
         n_held = min(max(1, round(fraction * total)), total - 1)
-        n_stretches = min(max(1, n_held // length), 10)
-        stretch = np.arange(n_stretches + 1)
-        held_before = stretch * n_held // n_stretches
-        learned_pairs = stretch * (total - n_held)
-        # Before the first stretch and after the last one are half as many pairs as between two.
-        learned_before = (learned_pairs + (total - n_held) // 2)[:-1] // n_stretches
-        first = learned_before + held_before[:-1]
-        end = first + np.diff(held_before)
-        # The stream is cut wherever a run or a stretch begins or ends.
+        n_learned = total - n_held
+        n_stretches = min(max(1, n_held // min_length), 10)
+        # 1. Place the stretches. Pairs are numbered from 0 over all runs, and `stretch_end` is
+        # the pair after a stretch. If 4 of 10 pairs are held out in 2 stretches, these are the
+        # pairs 1, 2 and 6, 7: up to rounding, the gap before the first stretch and that after
+        # the last one are half as long as the gaps between stretches.
+        number = np.arange(n_stretches + 1)
+        held_before = number * n_held // n_stretches
+        learned_before = (number[:-1] * n_learned + n_learned // 2) // n_stretches
+        stretch_first = learned_before + held_before[:-1]
+        stretch_end = learned_before + held_before[1:]
+        # 2. Cut the runs into pieces wherever a stretch begins or ends. `cuts` has the first
+        # pair of each piece, and the number of all pairs.
         run_first = np.cumsum(self.n_pairs) - self.n_pairs
-        cuts = np.unique(np.concatenate([run_first, first, end, [total]]))
-        start, n_pairs = cuts[:-1], np.diff(cuts)
-        run = np.searchsorted(run_first, start, side="right") - 1
-        position = self.first[run] + start - run_first[run]  # in `ids`
-        # A piece is held out if more stretches have begun by its start than have ended.
-        n_begun = np.searchsorted(first, start, side="right")
-        is_held = n_begun > np.searchsorted(end, start, side="right")
+        cuts = np.unique(np.concatenate([run_first, stretch_first, stretch_end, [total]]))
+        piece_first, n_pairs = cuts[:-1], np.diff(cuts)
+        run = np.searchsorted(run_first, piece_first, side="right") - 1
+        position = self.first[run] + piece_first - run_first[run]  # in `ids`
         pieces = TokenStream(self.ids, position, n_pairs)
+        # 3. Hold out the pieces within stretches: by their first pair, more stretches have
+        # begun than have ended.
+        n_begun = np.searchsorted(stretch_first, piece_first, side="right")
+        n_ended = np.searchsorted(stretch_end, piece_first, side="right")
+        is_held = n_begun > n_ended
         return pieces.select(~is_held), pieces.select(is_held)
 
     def state(self):
@@ -123,13 +133,14 @@ class TokenStream:
 
     @classmethod
     def from_state(cls, state):
-        """Build the stream of a state, which :meth:`state` returned."""
+        """Rebuild a stream from what :meth:`state` returned."""
         return cls(**state)
 
-    def places(self):
-        """Return the positions of the first tokens of all pairs, in `ids` and in their runs.
+    def pair_positions(self):
+        """Return the positions of all pairs in `ids`, and their positions in their runs.
 
-        Both are arrays (n_pairs,) in the order of the stream.
+        The position of a pair is that of its first token. Both results are arrays (n_pairs,) in
+        the order of the stream.
         """
         pairs_before = np.cumsum(self.n_pairs) - self.n_pairs
         offset = np.arange(self.n_pairs.sum()) - np.repeat(pairs_before, self.n_pairs)
@@ -139,11 +150,13 @@ class TokenStream:
 class TokenWindows:
     """Windows of a stream, each of at most `max_length` pairs of one run.
 
-    Windows of a run begin `stride` pairs after one another, and overlap if the stride is
-    shorter than a window. A pair that several windows share counts in the first one.
+    A window begins `stride` pairs after the one before it in the same run. If the stride is
+    shorter than a window, windows overlap; a pair that several windows share counts only in the
+    first of them.
     """
 
     def __init__(self, stream, max_length, stride=None):
+        """Cut each run of a TokenStream into windows; a stride of None is `max_length`."""
         self.stream, self.max_length = stream, max_length
         self.stride = max_length if stride is None else stride
         # For each run: the number of pairs that do not fit into its first window.
@@ -153,8 +166,9 @@ class TokenWindows:
         self._run = np.repeat(np.arange(len(n_windows)), n_windows)
         windows_before = np.cumsum(n_windows) - n_windows
         self._number = np.arange(len(self._run)) - windows_before[self._run]
-        # Pairs between the starts of windows of a run, if they are spread evenly from its first
-        # pair to its last one.
+        # For each run: the distance in pairs between the starts of its windows, if the first
+        # window began with the first pair, the last one ended with the last pair, and all
+        # distances were equal.
         self._spacing = n_remaining / np.maximum(n_windows - 1, 1)
 
     def __len__(self):
@@ -165,33 +179,48 @@ class TokenWindows:
         """Largest number of pairs that each window can have, int64 of shape (n_windows,)."""
         return np.minimum(self.stream.n_pairs, self.max_length)[self._run]
 
-    def batch(self, rows):
-        """Return tokens and the tokens that follow, (B, T) each, of the windows `rows`.
+    def batch(self, indices):
+        """Return the pairs of some windows, as two arrays of ids (B, T).
 
-        Both are PADDING after the end of a window. The token that follows is PADDING as well
-        if a pair counts in an earlier window.
+        The first array has the first tokens of the pairs, and the second the tokens that follow
+        them. Both are PADDING after the end of a window. The second is PADDING as well where a
+        pair counts in an earlier window.
+
+        Parameters
+        ----------
+        indices : ndarray of int of shape (B,)
+            Positions of the windows among all windows.
         """
-        number = self._number[rows]
-        ids, following = self._cut(rows, number * self.stride)
+        number = self._number[indices]
+        ids, following = self._pairs_from(self._run[indices], number * self.stride)
         shared = np.arange(ids.shape[1]) < self.max_length - self.stride
         following[(number > 0)[:, None] & shared] = PADDING
         return ids, following
 
-    def moved(self, rows, shifts):
-        """Return tokens and the tokens that follow of windows that are moved along their runs.
+    def moved_batch(self, indices, shifts):
+        """Return the pairs of some windows as :meth:`batch`, from windows that are moved.
 
-        `shifts` (B,), from -1/2 to 1/2, are in units of the distance at which windows without
-        overlap are spread evenly. No window leaves its run. Results are those of :meth:`batch`,
-        but all pairs count.
+        No window leaves its run, and all pairs count.
+
+        Parameters
+        ----------
+        indices : ndarray of int of shape (B,)
+            Positions of the windows among all windows.
+        shifts : ndarray of float of shape (B,)
+            By how much each window is moved, from -1/2 to 1/2. The unit is the distance between
+            the starts of windows that are spread evenly over their run.
         """
-        run = self._run[rows]
-        starts = np.rint((self._number[rows] + shifts) * self._spacing[run]).astype(np.int64)
+        run = self._run[indices]
+        starts = np.rint((self._number[indices] + shifts) * self._spacing[run])
         last_start = np.maximum(self.stream.n_pairs[run] - self.max_length, 0)
-        return self._cut(rows, np.clip(starts, 0, last_start))
+        return self._pairs_from(run, np.clip(starts.astype(np.int64), 0, last_start))
 
-    def _cut(self, rows, starts):
-        """Return tokens and the tokens that follow, (B, T) each, from `starts` (B,) in runs."""
-        stream, run = self.stream, self._run[rows]
+    def _pairs_from(self, run, starts):
+        """Return up to `max_length` pairs of each run in `run` (B,), as :meth:`batch`.
+
+        `starts` (B,) are the positions of the first of these pairs in their runs.
+        """
+        stream = self.stream
         lengths = np.minimum(stream.n_pairs[run] - starts, self.max_length)
         offsets = np.arange(lengths.max())
         is_pair = offsets < lengths[:, None]  # (B, T)
@@ -202,16 +231,17 @@ class TokenWindows:
 
 
 def context_start(n_tokens, max_length):
-    """Return where the context begins from which the token after `n_tokens` is predicted.
+    """Return the position of the first token of the context after `n_tokens` tokens.
 
-    START is one of these tokens. The start is 0 as long as all tokens fit into `max_length`.
-    Then it moves on by half of `max_length` at once, so that the cached keys and values of a
-    text that is generated can be used for many tokens.
+    The next token is predicted from this context. The tokens are counted with START. The
+    position is 0 as long as all tokens fit into `max_length`. Then the context moves on by half
+    of `max_length` at a time, so that keys and values that are cached while a text is generated
+    can be used for many tokens.
     """
     stride = context_stride(max_length)
     return stride * -(-max(n_tokens - max_length, 0) // stride)
 
 
 def context_stride(max_length):
-    """Return the number of tokens by which the context moves on at once."""
+    """Return the number of tokens by which the context moves on at a time."""
     return max(1, max_length // 2)

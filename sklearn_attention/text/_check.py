@@ -11,15 +11,15 @@ from ._files import TextFiles
 
 
 def check_sequences(name, sequences, *, empty=False):
-    """Check sequences that a user passed as `name`.
+    """Check sequences that a user passed as `name`; return their kind, and a list of them.
 
-    Returns their kind, "text" or "ids", and a list of str or of int64 arrays. A ValueError
+    The kind is "text" for a list of str, and "ids" for a list of int64 arrays. A ValueError
     names the first sequence that is neither, or that is of another kind than the first one.
     Empty sequences are refused unless `empty` is True.
     """
     if isinstance(sequences, TextFiles):
-        return "text", sequences  # which are checked as they are read
-    items = _items(name, sequences)
+        return "text", sequences  # files are checked as they are read
+    items = _list_of(name, sequences)
     kind = "text" if isinstance(items[0], str) else "ids"
     checked = []
     for position, item in enumerate(items):
@@ -36,8 +36,8 @@ def check_sequences(name, sequences, *, empty=False):
     return kind, checked
 
 
-def _items(name, sequences):
-    """Return the sequences as a list; raise ValueError unless `sequences` is like a list."""
+def _list_of(name, sequences):
+    """Return `sequences` as a list; raise ValueError unless they are like a list."""
     shown = f"{name}={reprlib.repr(sequences)}"
     if isinstance(sequences, str | bytes):
         raise ValueError(f"{shown} is a single text: pass a list of texts, such as [{name}].")
@@ -60,7 +60,11 @@ def _items(name, sequences):
 
 
 def _refusal(what, example=""):
-    """Return the error for sequences that are neither texts nor ids; `what` says why."""
+    """Return the error for sequences that are neither texts nor ids.
+
+    The message begins with `what`, which says what is wrong, and ends with an example of what
+    to pass.
+    """
     return ValueError(
         f"{what}: pass a list of texts, or a list of sequences of ids, which are integers from "
         f"0 on{example}."
@@ -68,9 +72,9 @@ def _refusal(what, example=""):
 
 
 def _where(name, position, item):
-    """Return the name of a sequence in messages.
+    """Return the name of a sequence in messages, such as "X[3]='a text'".
 
-    It is written only for errors, since this takes longer than to check a sequence.
+    Call it only for errors, since it takes longer than the check of a sequence.
     """
     return f"{name}[{position}]={reprlib.repr(item)}"
 

@@ -12,11 +12,12 @@ _PIECE = 2**20
 class TextFiles:
     """Files of one text each, in UTF-8; an iterable of the pieces of all texts.
 
-    Pieces are cut where the tokenizer may read them one by one, without a change of the tokens.
+    Texts are cut into pieces where this does not change the tokens, so that the tokenizer can
+    read one piece at a time.
     """
 
-    name: str  # of the parameter, in messages
-    paths: tuple
+    name: str  # name of the parameter, in messages
+    paths: tuple  # a Path for each text
     tokenizer: str
 
     def __iter__(self):

@@ -27,23 +27,24 @@ def learn_vocabulary(
     Parameters
     ----------
     tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}
-        Kind of tokens: a character; a word, where texts are split at whitespace; a word in
-        lower case or a punctuation mark; a frequent sequence of bytes [1]_, so that nothing is
-        unknown, which needs the ``tokenizers`` library; an integer, where sequences are of ids
-        and not texts.
+        Kind of tokens. "characters" are single characters. "words" are the words of texts that
+        are split at whitespace. "lower_words" are words in lower case, and punctuation marks.
+        "byte_pairs" are frequent sequences of bytes [1]_: no piece of a text is unknown, but
+        the ``tokenizers`` library is needed. "ids" are integers, for sequences of ids.
     sequences : list of str, or list of sequences of int
         Texts, or sequences of ids.
     max_tokens : int, default=None
-        Largest number of tokens, the four special ones included. The most frequent are kept,
-        of equally frequent ones the first in their own order. None keeps all, or 8000 byte
-        pairs.
+        Largest number of tokens, the four special ones included. The most frequent tokens are
+        kept; among equally frequent ones, those that are first in sorted order. None keeps all,
+        or 8000 byte pairs.
     min_count : int, default=1
-        Fewest occurrences of a token; rarer ones become the unknown one. All are kept where
-        none is frequent enough. It has no effect on byte pairs.
+        Smallest number of occurrences of a token that is kept; rarer ones become the unknown
+        one. If no token occurs that often, all are kept. It has no effect on byte pairs.
 
     Returns
     -------
     vocabulary : Vocabulary
+        The tokens and their numbers.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def learn_vocabulary(
     counts = Counter(chain.from_iterable(map(PIECES[tokenizer], sequences)))
     if not counts:
         raise ValueError("the sequences are all blank: pass texts that have words.")
-    # Sorted, so that the order of the sequences makes no difference.
+    # Pieces are sorted, so that the order of the sequences makes no difference.
     frequent = {piece: n for piece, n in counts.items() if n >= min_count}
     pieces = sorted(frequent or counts, key=lambda piece: (-counts[piece], piece))
     if max_tokens is not None:
@@ -95,7 +96,7 @@ def learn_vocabulary(
 
 
 def _learn_byte_pairs(texts, n_tokens):
-    """Learn up to `n_tokens` byte pairs, the 256 bytes included, as the library's JSON."""
+    """Learn up to `n_tokens` byte pairs, the 256 bytes included; return the library's JSON."""
     n_bytes = sum(len(text_bytes(text)) for text in texts)
     library = tokenizers_library()
     byte_level = library.pre_tokenizers.ByteLevel
@@ -121,15 +122,16 @@ def choose_tokenizer(tokenizer, texts, words="words"):
     Parameters
     ----------
     tokenizer : str
-        A name, or "auto": `words` if these can be learned, else "characters".
+        Name of a tokenizer, or "auto": it chooses `words` if these can be learned, else
+        "characters".
     texts : dict of str to list of str
         Texts by the names of parameters; empty if there are only ids.
     words : {"words", "lower_words"}, default="words"
-        Kind of words.
+        Kind of words that "auto" chooses if these can be learned.
     """
-    # Words cannot be learned if more than half of them occur only once, as dates and numbers
-    # do, and sentences of Chinese. Their share is the expected share of unknown words in new
-    # texts (Good and Turing).
+    # Words cannot be learned if more than half of them occur only once, as in dates, numbers
+    # and Chinese sentences. The share of words that occur only once is the expected share of
+    # unknown words in new texts (Good and Turing).
     chosen = words if tokenizer == "auto" else tokenizer
     if not texts or chosen not in ("words", "lower_words"):
         return tokenizer

@@ -8,7 +8,7 @@ import numpy as np
 from .._blocks import check_memory
 
 PADDING, UNKNOWN, START, END = 0, 1, 2, 3
-# How they are shown, in the order of their ids.
+# Names under which they are shown, in the order of their ids.
 SPECIAL_TOKENS = ("<padding>", "<unknown>", "<start>", "<end>")
 
 
@@ -20,14 +20,15 @@ def pad(sequences, *, length=None) -> Any:
     Parameters
     ----------
     sequences : list of array-like of int
+        Sequences of ids.
     length : int, default=None
         Length of the rows; None is that of the longest sequence.
 
     Returns
     -------
     ids : ndarray of int64 of shape (n_sequences, length)
-        With 0, the id of padding, where sequences have ended.
-    real : ndarray of bool of shape (n_sequences, length)
+        Ids of the sequences, and 0, the id of padding, after their ends.
+    is_token : ndarray of bool of shape (n_sequences, length)
         False where there is padding.
 
     Raises
@@ -38,11 +39,11 @@ def pad(sequences, *, length=None) -> Any:
     Examples
     --------
     >>> from sklearn_attention.text import pad
-    >>> ids, real = pad([[5, 6, 7], [8]])
+    >>> ids, is_token = pad([[5, 6, 7], [8]])
     >>> ids
     array([[5, 6, 7],
            [8, 0, 0]])
-    >>> real.sum(axis=1)
+    >>> is_token.sum(axis=1)
     array([3, 1])
     """
     try:
@@ -61,8 +62,8 @@ def pad(sequences, *, length=None) -> Any:
             "least that, or cut the sequence."
         )
     check_memory(f"length={length}", (len(lengths) + 1, length), "pass a smaller number")
-    real = np.arange(length) < lengths[:, None]
-    ids = np.full(real.shape, PADDING, dtype=np.int64)
+    is_token = np.arange(length) < lengths[:, None]
+    ids = np.full(is_token.shape, PADDING, dtype=np.int64)
     if lengths.any():
-        ids[real] = np.concatenate([np.asarray(sequence) for sequence in sequences])
-    return ids, real
+        ids[is_token] = np.concatenate([np.asarray(sequence) for sequence in sequences])
+    return ids, is_token

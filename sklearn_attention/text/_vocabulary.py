@@ -28,8 +28,8 @@ def _word_or_mark():
     return re.compile(rf"\w+(?:[{''.join(combining)}]+\w*)*|[^\w\s]")
 
 
-# For each tokenizer: a function that splits a sequence into pieces, and the separator that
-# joins them again.
+# For each tokenizer, `PIECES` has a function that splits a sequence into pieces, and `BETWEEN`
+# the separator that joins them again.
 PIECES = {
     "characters": iter,
     "words": str.split,
@@ -66,17 +66,15 @@ def tokenizers_library():
 class Vocabulary:
     """Tokens of texts, or of sequences of ids, and their numbers.
 
-    It turns texts into ids and back; :func:`learn_vocabulary` makes one.
-
-    The ids 0 to 3 are those of the special tokens for padding, unknown pieces, start and end,
-    the same in every vocabulary. :func:`learn_vocabulary` makes one.
+    It turns texts into ids and back; :func:`learn_vocabulary` makes one. In every vocabulary
+    the ids 0 to 3 are those of the special tokens for padding, unknown pieces, start and end.
 
     Parameters
     ----------
     tokenizer : {"byte_pairs", "characters", "ids", "lower_words", "words"}
         Kind of tokens, as in :func:`learn_vocabulary`.
     learned : list of str, list of int, or str
-        The tokens without special ones; of byte pairs the library's JSON.
+        The tokens without special ones; for byte pairs it is the JSON of the library.
 
     Examples
     --------
@@ -105,7 +103,7 @@ class Vocabulary:
     def tokens(self):
         """All tokens as str, in the order of their ids.
 
-        Byte pairs are as the library writes them, in which a space is ``Ġ``.
+        Byte pairs are as the library writes them: it writes a space as ``Ġ``.
         """
         if self.tokenizer == "byte_pairs":
             ids = self._byte_pairs.get_vocab()
@@ -122,7 +120,7 @@ class Vocabulary:
         Returns
         -------
         ids : ndarray of int64 of shape (n_tokens,)
-            UNKNOWN for what is not in the vocabulary.
+            Ids of the tokens, with UNKNOWN for tokens that are not in the vocabulary.
         """
         if self.tokenizer == "byte_pairs":
             text_bytes(sequence)
@@ -139,18 +137,22 @@ class Vocabulary:
 
         Parameters
         ----------
-        name, sequences, empty
-            Name of the parameter, for messages; texts or sequences of ids; and whether these
-            may be empty.
+        name : str
+            Name of the parameter, for messages.
+        sequences : list of str, or list of sequences of int
+            Texts, or sequences of ids.
+        empty : bool, default=False
+            Whether a sequence may be empty.
 
         Returns
         -------
         ids : list of ndarray of int64
+            Ids of the tokens of each sequence.
 
         Raises
         ------
         ValueError
-            If they are no such sequences, or not of the kind of this vocabulary.
+            If `sequences` are not valid, or not of the kind of this vocabulary.
         """
         kind, sequences = check_sequences(name, sequences, empty=empty)
         if kind != self.kind:
@@ -172,6 +174,7 @@ class Vocabulary:
         Returns
         -------
         sequence : str, or list of int
+            The text, or the ids as they were passed to :func:`learn_vocabulary`.
 
         Raises
         ------
@@ -195,7 +198,7 @@ class Vocabulary:
         return BETWEEN[self.tokenizer].join(tokens)
 
     def state(self) -> dict[str, Any]:
-        """Return plain values from which :meth:`from_state` makes the same vocabulary.
+        """Return plain values, from which :meth:`from_state` builds the same vocabulary.
 
         Returns
         -------
@@ -211,16 +214,17 @@ class Vocabulary:
 
     @classmethod
     def from_state(cls, state) -> Self:
-        """Build the vocabulary of a state.
+        """Build a vocabulary from the values that :meth:`state` returns.
 
         Parameters
         ----------
         state : dict
-            From :meth:`state`.
+            The result of :meth:`state`.
 
         Returns
         -------
         vocabulary : Vocabulary
+            The same vocabulary as that whose state it is.
         """
         tokenizer, learned = state["tokenizer"], state["learned"]
         if tokenizer == "byte_pairs":
@@ -232,12 +236,12 @@ class Vocabulary:
 
     @functools.cached_property
     def _id_of_piece(self):
-        """Dict of the pieces of sequences to ids."""
+        """Id of each token that was learned, as a dict."""
         return dict(zip(self._learned, range(len(SPECIAL_TOKENS), len(self)), strict=True))
 
     @functools.cached_property
     def _byte_pairs(self):
-        """Tokenizer of the library, whose ids start from 0, without our special tokens."""
+        """Tokenizer of the library. It has no special tokens, so that its ids start from 0."""
         return tokenizers_library().Tokenizer.from_str(self._learned)
 
     def _decode_byte_pairs(self, ids):

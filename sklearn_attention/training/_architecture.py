@@ -15,10 +15,8 @@ from ..kernels._base import as_kernel
 class Architecture(BaseEstimator):
     """Parameters of the architecture of a transformer, besides its size.
 
-    Pass it as `architecture` to an estimator that trains a transformer.
-
-    A parameter of all estimators that train one. Its own parameters can be searched by names
-    such as ``architecture__positions``.
+    Pass it as `architecture` to an estimator that trains a transformer. Its own parameters can
+    be searched by names such as ``architecture__positions``.
 
     Parameters
     ----------
@@ -31,20 +29,22 @@ class Architecture(BaseEstimator):
         Width of positions that are appended to the tokens; None adds them. For rows
         and windows only.
     d_feedforward : int, default=None
-        Width of the hidden layer of each block; None is four times `d_model`, or twice where
-        rows are encoded.
+        Width of the hidden layer of each block; None is four times `d_model`, or twice for
+        TransformerRegressor and TransformerClassifier.
     norm : {"pre", "post", "lecture"}, default="pre"
         Position of layer normalisation; see :class:`~sklearn_attention.nn.EncoderBlock`.
     activation : {"auto", "gelu", "relu"}, default="auto"
         Activation of the feed-forward networks. "auto" is "relu" for tokens of language,
         otherwise "gelu".
     patch_length : int or "auto", default="auto"
-        Consecutive steps of a series that make one token, for windows of forecasters and
-        sequences of numbers. "auto" is 8, or a quarter of the lookback if that is less; of
-        sequences, whose patches overlap by half, 16, or an eighth of their median length.
+        Number of consecutive steps of a series that make one token, for windows of forecasters
+        and for sequences of numbers. For windows, "auto" is 8, or a quarter of the lookback if
+        that is less. For sequences, whose patches overlap by half, it is 16, or an eighth of
+        their median length if that is less.
     instance_norm : {"mean", "last"} or None, default="mean"
-        For forecasters only: windows are expressed relative to their mean, or last value, in
-        units of their own standard deviation. None takes level and unit of the whole series.
+        For forecasters only. "mean" subtracts its mean from each window, and "last" its last
+        value; both divide by the standard deviation of the window. None takes the level and the
+        unit of the whole series.
 
     Examples
     --------

@@ -18,18 +18,20 @@ def hold_out(n_samples, fraction, *, generator, strata=None) -> Any:
     Parameters
     ----------
     n_samples : int
+        Number of rows.
     fraction : float
-        Share of the rows to validate with, between 0 and 1; at least one row, and at most all
-        but one.
+        Share of the rows to validate with, between 0 and 1. At least one row is held out, and
+        at most all but one.
     generator : torch.Generator
+        Draws the rows.
     strata : LongTensor of shape (n_samples,), default=None
-        The class of each row: every class is held out in proportion, and the last row of a
-        class only where nothing else is left.
+        The class of each row. The same share of the rows of each class is held out; the last
+        row of a class is held out only if no other rows are left.
 
     Returns
     -------
     training, validation : LongTensor
-        Positions of rows, ascending.
+        Positions of rows, in ascending order.
 
     Raises
     ------
@@ -57,23 +59,23 @@ def hold_out(n_samples, fraction, *, generator, strata=None) -> Any:
 def _interleave_strata(rows, strata):
     """Reorder shuffled rows so that the last n, for any n, have the strata in proportion.
 
-    `rows` are positions, `strata` (n_samples,) the class of each row.
+    `rows` are positions, and `strata` (n_samples,) has the class of each row.
     """
     rows = rows[strata[rows].argsort(stable=True)]
     sizes = strata[rows].unique_consecutive(return_counts=True)[1]
-    place = torch.cat([torch.arange(int(size)) for size in sizes])
-    # Rows are sorted by their relative places within their strata, except that the first row
+    number = torch.cat([torch.arange(int(size)) for size in sizes])
+    # Rows are sorted by their relative positions within their strata, except that the first row
     # of each stratum comes before all others, so that it is the last to be held out.
-    fraction = (place + 0.5) / sizes.repeat_interleave(sizes)
-    return rows[torch.where(place > 0, fraction, -1.0).argsort(stable=True)]
+    fraction = (number + 0.5) / sizes.repeat_interleave(sizes)
+    return rows[torch.where(number > 0, fraction, -1.0).argsort(stable=True)]
 
 
 def shuffled_batches(n_samples, sizes, generator, lengths=None):
-    """Draw random batches of rows, a list of LongTensor of positions.
+    """Draw random batches of rows; return a list of LongTensor of positions.
 
-    `sizes` are those of the batches; their sum is at most `n_samples`. If rows are padded to
-    the longest of their batch, `lengths` (n_samples,) are passed, and the rows of a batch have
-    similar lengths.
+    `sizes` are the sizes of the batches, whose sum is at most `n_samples`. If rows are padded
+    to the longest row of their batch, pass their `lengths` (n_samples,), so that the rows of a
+    batch have similar lengths.
     """
     order = torch.randperm(n_samples, generator=generator)
     batches = list(order[: sum(sizes)].split(sizes))
@@ -93,11 +95,12 @@ def shuffled_batches(n_samples, sizes, generator, lengths=None):
 
 
 def blocks_by_length(lengths, most_tokens, most_pairs=math.inf):
-    """Split rows into blocks of similar length and bounded size, a list of positions.
+    """Split rows of `lengths` (n_rows,) into blocks of similar length and bounded size.
 
-    A block has at most `most_tokens` tokens, and at most `most_pairs` pairs of tokens of the
-    same row, padding included. A row that is longer is a block by itself. The longest rows come
-    first, so that a lack of memory shows at once. `lengths` are (n_rows,).
+    Returns a list with the positions of the rows of each block. With its padding, a block has
+    at most `most_tokens` tokens, and at most `most_pairs` pairs of tokens of the same row. A
+    row that has more is a block by itself. The longest rows come first, so that a lack of
+    memory shows at once.
     """
     order = np.argsort(-lengths, kind="stable")
     blocks, first = [], 0

@@ -23,15 +23,15 @@ _PLAN_OPTIONS = "learning_rate", "batch_size", "max_epochs"
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """Checked parameters of an estimator with a network; "auto" is filled in."""
+    """Validated parameters of an estimator with a network, in which "auto" is replaced."""
 
     architecture: Architecture
     training: Training
     plan_options: dict  # keywords of `resolve_plan` that do not depend on the rows
-    sizes: dict  # parameters of the shape
+    sizes: dict  # keywords of `transformer_shape`
     random_state: object
     device: object
-    start: object  # the FittedNetwork whose training continues, or None
+    start: object  # the FittedNetwork of the last fit if this fit continues it, or None
 
     @classmethod
     def of(
@@ -40,17 +40,27 @@ class NetworkSettings:
         *,
         positions="sinusoidal",
         activation="gelu",
-        widening=4,  # width of hidden layers in widths of tokens
+        widening=4,
         optimizer="adamw",
         largest_batch=64,
         fewest_epochs=1,
         foreign=("patch_length", "instance_norm"),
     ):
-        """Validate the settings of an estimator, and resolve what is "auto".
+        """Validate the parameters of an estimator, and replace values "auto" in them.
 
-        `positions`, `activation` and `optimizer` are what "auto" is for this estimator,
-        `largest_batch` and `fewest_epochs` are as for `resolve_plan`. `foreign` are names of
-        parameters that have no meaning for it: ValueError if they are set.
+        Parameters
+        ----------
+        estimator : estimator
+            An estimator with NetworkParameters.
+        positions, activation, optimizer : str
+            Values that "auto" stands for.
+        widening : int
+            Default width of hidden layers, as a multiple of the width of tokens.
+        largest_batch, fewest_epochs : int
+            Arguments of :func:`resolve_plan`.
+        foreign : tuple of str
+            Names of parameters that have no meaning for this estimator; a ValueError is raised
+            if they are set.
         """
         is_warm = check_flag("warm_start", estimator.warm_start)
         architecture = _nested(estimator, "architecture", foreign)
@@ -71,14 +81,14 @@ class NetworkSettings:
         return settings
 
     def shape(self, *, ordered=True):
-        """Validate the arguments that all networks have; see `transformer_shape`."""
+        """Validate and return the arguments of the encoder, as `transformer_shape` does."""
         return transformer_shape(self.architecture, **self.sizes, ordered=ordered)
 
     def plan(self, n_rows, *, validates=True):
         """Resolve the plan of a training on `n_rows` rows, or raise ValueError."""
         return resolve_plan(self.training, n_rows, validates=validates, **self.plan_options)
 
-    def n_epochs(self, n_rows):
+    def count_epochs(self, n_rows):
         """Return the maximum number of epochs of a training on `n_rows` rows."""
         return len(batch_sizes(self.plan(n_rows), n_rows))
 
@@ -89,7 +99,7 @@ class NetworkSettings:
     def split(self, n_rows, strata=None):
         """Split rows at random; return positions of those to learn from, and of those held out.
 
-        `strata` (n_rows,) are classes, which are held out in proportion.
+        `strata` (n_rows,) are classes; the same fraction of the rows of each class is held out.
         """
         fraction = share_held_out(self.training, n_rows)
         if fraction is None:
@@ -107,10 +117,10 @@ class NetworkSettings:
 
 
 def _nested(estimator, name, foreign):
-    """Return the Architecture or Training that a parameter of the estimator is.
+    """Return the parameter "architecture" or "training" of an estimator.
 
-    None stands for its defaults. Raises ValueError if it is another object, or if one of its
-    `foreign` parameters is not the default.
+    If it is None, an object with default parameters is returned. Raises ValueError if it is of
+    another class, or if one of its `foreign` parameters is not the default.
     """
     kind, nested = _NESTED[name], getattr(estimator, name)
     if nested is None:
@@ -129,7 +139,7 @@ def _nested(estimator, name, foreign):
 
 @parameters
 class NetworkParameters:
-    """Mixin of estimators that hold a :class:`FittedNetwork` in `network_`, with parameters."""
+    """Mixin of estimators with a :class:`FittedNetwork` in `network_`: their parameters."""
 
     _: KW_ONLY
     d_model: int = 64
@@ -151,7 +161,7 @@ class NetworkParameters:
         Parameters
         ----------
         **params : dict
-            Such as ``training__weight_decay=0.1``.
+            Names and values of parameters, such as ``training__weight_decay=0.1``.
 
         Returns
         -------
@@ -165,7 +175,7 @@ class NetworkParameters:
 
     @property
     def training_history_(self):
-        """History of the training; None where there was none."""
+        """History of the training; None if no network was trained."""
         check_is_fitted(self, "network_")
         return self.network_ and self.network_.history
 
@@ -204,7 +214,7 @@ def resolve_device(device):
 class FittedNetwork:
     """A trained network of this package as plain values: kind, shape, weights, history."""
 
-    kind: str  # the class, with its module
+    kind: str  # name of the class, after the name of its module
     shape: dict  # the arguments of the class
     weights: dict  # arrays by name
     batch_size: int
@@ -252,15 +262,22 @@ def fit_network(
 
     Parameters
     ----------
-    kind, shape
-        The class of the network, and its arguments as a dict.
+    kind : type
+        The class of the network.
+    shape : dict
+        Arguments of the class.
     settings : NetworkSettings
-    batch_loss, lengths, validate
-        As for `train`, where the last one is ``validation_loss``.
+        Parameters of the network and of its training.
+    batch_loss, lengths
+        Arguments of `train`.
+    validate : callable or None
+        The argument `validation_loss` of `train`.
     n_rows : int
+        Number of rows to learn from.
     n_tokens : int
         Number of tokens of a row, which decides on the number of threads.
     report : Report
+        It passes the progress on to callbacks.
     data : sequence of ndarray
         Arrays that identify the training of a checkpoint.
     attributes : callable
@@ -270,6 +287,7 @@ def fit_network(
     Returns
     -------
     network : FittedNetwork
+        The trained network.
     """
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
@@ -311,7 +329,7 @@ def fit_network(
 def _class_of(kind):
     """Return the class of a network by its name, or raise ValueError.
 
-    Names come from files, which must not make other code than that of this package run.
+    Names come from files. A file must not run any code but that of this package.
     """
     from torch.nn import Module
 

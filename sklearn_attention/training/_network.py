@@ -11,8 +11,9 @@ from torch.overrides import TorchFunctionMode
 from .. import _thread_pools
 from .._validation import check_positive
 
-# Functions of torch that take a generator: factories, draws in place, and starting values of
-# layers. A mode of torch sees calls of the latter, but not the calls inside them.
+# Functions of torch that take a generator: they make random tensors, draw in place, or
+# initialise layers. A mode of torch sees calls of functions that initialise layers, but no
+# calls inside them.
 _DRAWING = {
     torch.rand, torch.randn, torch.randint, torch.randperm,
     Tensor.uniform_, Tensor.normal_, Tensor.bernoulli_,
@@ -57,8 +58,11 @@ def worthwhile_threads(network, n_tokens):
     return 1 if work < 10**9 else None
 
 
-def threads_of_pass(network, n_tokens):
-    """Let torch use the best number of threads for a pass of tokens, in a context."""
+def use_best_threads(network, n_tokens):
+    """Return a context in which torch uses the best number of threads for a pass.
+
+    In the pass, `network` computes `n_tokens` tokens.
+    """
     return torch_threads(worthwhile_threads(network, n_tokens) or torch.get_num_threads())
 
 

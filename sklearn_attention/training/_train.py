@@ -29,9 +29,10 @@ class History:
     Attributes
     ----------
     loss : list of float
-        Mean of the training loss over the rows, each at the parameters of its step.
+        Mean of the training loss over the rows in each epoch. The loss of a row is that at the
+        parameters before its step.
     validation_loss : list of float
-        After each epoch; empty where nothing validates.
+        Validation loss after each epoch; empty if there is none.
     learning_rate : list of float
         Learning rate of the last step of each epoch.
     seconds : list of float
@@ -39,10 +40,10 @@ class History:
     n_steps : int
         Number of steps in all complete epochs.
     best_epoch : int or None
-        The epoch, from 0, after which the validation loss was least; None where nothing
-        validates, or no epoch ended.
+        The epoch, counted from 0, after which the validation loss was smallest. None if there
+        is no validation loss, or no epoch has ended.
     stopped : str or None
-        Reason of the end: "max_epochs", "max_steps", "patience", "callback" or
+        Reason why the training ended: "max_epochs", "max_steps", "patience", "callback" or
         "interrupted". None while it runs.
     """
 
@@ -57,9 +58,9 @@ class History:
     @property
     def ends_too_early(self):
         """True if the budget ended while the validation loss was falling."""
-        # The last epoch was the best one then, and the later half of the epochs gained more
-        # than 1 % of the first epoch's loss. The last few epochs alone tell little: learning
-        # rates that fall to 0 flatten the end of every curve.
+        # The loss was falling if the last epoch was the best one, and the second half of the
+        # epochs gained more than 1 % of the first epoch's loss. The last few epochs alone tell
+        # little: learning rates that fall to 0 flatten the end of every curve.
         losses, half = self.validation_loss, len(self.validation_loss) // 2
         budget_ended = self.stopped in ("max_epochs", "max_steps")
         if not budget_ended or not half or self.best_epoch != len(losses) - 1:
@@ -99,28 +100,30 @@ def train(
     n_samples : int
         Number of rows.
     plan : Training
-        How to train; a `checkpoint` that exists is continued, to the same parameters as without
-        interruption, bit for bit with one thread. The file of a training that is over returns
-        its result at once, until another training takes the file.
+        How to train. If its `checkpoint` exists, that training is continued; it ends with the
+        same parameters as without an interruption, bit for bit with one thread. If the training
+        in the file is over, its result is returned at once, until another training takes the
+        file.
     learning_rate : float, default=1e-3
         Highest learning rate.
     batch_size : int or "auto", default="auto"
-        Largest number of rows in a batch; those of an epoch are divided evenly among the
-        fewest batches. "auto" is a twelfth of the rows, but from 8 to 64.
+        Largest number of rows in a batch. The rows of an epoch are divided evenly among as few
+        batches as possible. "auto" is a twelfth of the rows, but at least 8 and at most 64.
     max_epochs : int, "auto" or None, default="auto"
-        Passes over all rows; None if only the plan's `max_steps` count. "auto" is None if these
-        are given, otherwise enough for 1000 steps, but 64 at most.
+        Number of passes over all rows; None if only the plan's `max_steps` counts. "auto" is
+        None if `max_steps` is given, and else enough for 1000 steps, but at most 64.
     random_state : int
         Seeds the order of the rows, and the draws of :class:`~sklearn_attention.nn.Dropout`
         while the training lasts.
     validation_loss : callable, default=None
-        ``validation_loss(module)`` returns a number, the smaller the better, after each epoch,
-        in evaluation mode and without gradients. If given, the module ends with the
-        parameters for which it was least, whatever ends the training. An object that has
-        ``state_dict`` and ``load_state_dict`` has its state in the checkpoint.
+        ``validation_loss(module)`` returns a number, the smaller the better. It is called after
+        each epoch, in evaluation mode and without gradients. If it is passed, the module ends
+        with the parameters for which the number was smallest, whatever ends the training. If it
+        has ``state_dict`` and ``load_state_dict``, its state is stored in the checkpoint.
     task : object, default=None
-        Object with methods ``begin()`` and ``end(history)``, called for each epoch, the latter
-        returning whether to stop, and ``step(history, n_steps)``, called for each step.
+        Object with three methods. ``begin()`` is called before each epoch, ``step(history,
+        n_steps)`` after each step, and ``end(history)`` after each epoch; the last one returns
+        whether to stop.
     checkpoint_key : str, default=""
         Further identity of the training, such as a hash of the data.
     threads : int, default=None
@@ -132,14 +135,15 @@ def train(
     Returns
     -------
     history : History
+        Losses of all epochs, and how the training ended.
 
     Raises
     ------
     FloatingPointError
-        If a loss or a gradient is not finite. The message has the place and the likely cause.
-        The parameters are the best, or else those from before the epoch.
+        If a loss or a gradient is not finite. The message says where, and the likely cause. The
+        module then has its best parameters, or else those from before the epoch.
     ValueError
-        If arguments do not fit one another, or the file is no checkpoint, or damaged.
+        If arguments do not fit one another, or the file is damaged or not a checkpoint.
 
     Warns
     -----
@@ -149,9 +153,10 @@ def train(
     Notes
     -----
     KeyboardInterrupt ends the training with ``history.stopped == "interrupted"`` and usable
-    parameters: the best, or else the last. A second one, while these are put back, is raised.
-    A checkpoint then is that of the last whole epoch, from which the training can go on. A
-    process that is killed while it writes one leaves a file ``*.unfinished`` beside it.
+    parameters: the best, or else the last. A second interrupt, while they are put back, is
+    raised. A checkpoint is that of the last complete epoch, from which the training can go on.
+    A process that is killed while it writes a checkpoint leaves a file ``*.unfinished`` beside
+    it.
 
     Trainings in several threads at once equal those one after the other, bit for bit. Layers
     of torch that draw, such as :class:`torch.nn.Dropout`, draw from torch's global generator,
@@ -213,7 +218,7 @@ def train(
 
 
 def _run_epochs(run, task, checkpoint):
-    """Make epochs until there is a reason to stop; task and checkpoint may be None."""
+    """Run epochs until there is a reason to stop; task and checkpoint may be None."""
     try:
         while run.history.stopped is None:
             if task is not None:
@@ -232,14 +237,14 @@ def _run_epochs(run, task, checkpoint):
 class _Run:
     """State of a training: the module, its optimizers, generators and history.
 
-    Arguments are those of `train`, with the resolved TrainingPlan as `plan`. `last` and `best`
-    are copies of the weights after the last complete epoch, and after the one of least
-    validation loss, None if there is none.
+    `last` has a copy of the weights after the last complete epoch. `best` has one after the
+    epoch with the smallest validation loss, and is None if there is no such epoch.
     """
 
     def __init__(
         self, module, batch_loss, n_samples, plan, random_state, validation_loss, lengths
     ):
+        """Prepare a training; arguments are those of `train`, but `plan` is a TrainingPlan."""
         self.module, self.plan, self.n_samples = module, plan, n_samples
         self.random_state, self.lengths = random_state, lengths
         self.batch_loss, self.validation_loss = batch_loss, validation_loss
@@ -282,8 +287,10 @@ class _Run:
         """Continue from a state that :meth:`state_dict` returned."""
         self.last, self.best = state["last"], state["best"]
         self.set_random_states(state["random"])
-        for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(its_state)
+        for optimizer, optimizer_state in zip(
+            self.optimizers, state["optimizers"], strict=True
+        ):
+            optimizer.load_state_dict(optimizer_state)
         self.shuffler.set_state(state["shuffler"])
         self.history = History(**state["history"])
         if self._keeps_state:
@@ -306,7 +313,7 @@ class _Run:
         return hasattr(self.validation_loss, "state_dict")
 
     def epoch(self, task=None):
-        """Learn from every row once, then validate."""
+        """Run an epoch: make a step with each batch, validate, and write the history."""
         start, history = time.perf_counter(), self.history
         sizes = self.sizes[len(history.loss)]
         batches = shuffled_batches(self.n_samples, sizes, self.shuffler, self.lengths)
@@ -338,11 +345,11 @@ class _Run:
             n_steps=history.n_steps + len(sizes),
             best_epoch=best_epoch,
         )
-        # In one statement, so that an interrupt finds the complete epoch, or nothing of it.
+        # They are set in one statement, so that an interrupt finds all of the epoch or nothing.
         self.last, self.best, self.history = last, best, history
 
     def reason_to_stop(self):
-        """Return why there is no further epoch, as in `History`; None if there is one."""
+        """Return the reason to stop, as `History` names it; None if another epoch follows."""
         history, plan = self.history, self.plan
         n_epochs = len(history.loss)
         if n_epochs == len(self.sizes):
@@ -364,9 +371,9 @@ class _Run:
         self.module.eval()
 
     def _step(self, rows, step):
-        """Change the parameters by the gradient on a batch; return its loss.
+        """Change the parameters by the gradient on a batch; return the loss of the batch.
 
-        `step` counts from 0 in each epoch.
+        `step` is the number of the step in its epoch, counted from 0.
         """
         plan = self.plan
         rate, momentum = pace(plan, self.history.n_steps + step, self.sizes.n_steps)
@@ -402,7 +409,7 @@ class _Run:
             return [float(self.validation_loss(self.module))]
 
     def autocast(self, *, enabled):
-        """Return a context that computes in bfloat16, or not, within any of the caller's.
+        """Return a context that computes in bfloat16 if `enabled`, whatever the caller's does.
 
         The context has no cache of rounded weights. torch empties this cache only at the end of
         the outermost context, so that all steps would use the weights of the first one.

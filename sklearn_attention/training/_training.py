@@ -47,36 +47,41 @@ class Training(BaseEstimator):
         or decoder block (Jordan et al. 2024), and is "adamw" for all other parameters. "auto"
         is "muon" for language models and translators, otherwise "adamw".
     schedule : {"one_cycle", "constant"}, default="one_cycle"
-        Course of the learning rate, see Notes.
+        How the learning rate changes during the training; see Notes.
     warm_up : float, default=0.1
-        Share of the steps, in [0, 1), in which the learning rate rises; "constant" has none.
+        Share of the steps, in [0, 1), in which the learning rate rises. The schedule "constant"
+        does not use it.
     weight_decay : float, default=0.01
-        Decay of matrices only, those of ``nn.LearnedPositions`` excepted. With "adamw" and
-        "muon" they shrink by this times the learning rate in every step. With "adam" half of
-        this times their sum of squares is added to the loss.
+        Decay of matrices, except those of ``nn.LearnedPositions``. With "adamw" and "muon",
+        `weight_decay` times the learning rate times the matrix is subtracted from each matrix
+        in every step. With "adam", half of `weight_decay` times the sum of the squares of all
+        matrices is added to the loss.
     clip_norm : float, default=1.0
-        Longest gradient, of all parameters together; None clips none.
+        Largest norm of the gradient of all parameters together; longer gradients are shortened
+        to it. None shortens none.
     max_steps : int, default=None
         Number of steps; None if only the epochs count. With `max_epochs` as well, the training
         ends at the first limit.
     validation_fraction : float, "auto" or None, default="auto"
-        For estimators, the share of what is learned from that is held out: the weights kept are
-        those after the epoch with the least loss on it. Rows, pairs and texts are drawn at
-        random, classes in proportion; of fewer than 40 texts of a language model it is
-        stretches of their tokens. "auto" is a tenth, at least 10, and nothing of fewer than 40;
-        None holds nothing out, and keeps the last weights. The parameter `X_val` of ``fit``
-        takes the place of all this. Forecasters hold out none: the validation origins serve.
+        For estimators, the fraction of the rows, pairs or texts that is held out. The weights
+        are kept from the epoch after which the loss of what is held out was smallest. It is
+        drawn at random, the same fraction from each class. If a language model has fewer than
+        40 texts, stretches of their tokens are held out. "auto" is a tenth, but at least 10 of
+        them, and nothing if there are fewer than 40. None holds nothing out, and keeps the last
+        weights. If `X_val` is passed to ``fit``, nothing is held out. Forecasters hold nothing
+        out, since they have validation origins.
     patience : int, "auto" or None, default="auto"
-        Stop after so many epochs in which the loss on what is held out fell by less than 1 %;
-        None never does. "auto" is a quarter of the epochs, but at least 8.
+        Number of epochs after which the training stops if the loss of held-out rows has fallen
+        by less than 1 % in them. None never stops it. "auto" is a quarter of the epochs, but at
+        least 8.
     autocast : bool, default=False
         Whether the training loss is computed in bfloat16 where torch considers it safe. A
         device without instructions for that is slow, with a warning.
     checkpoint : str or path-like, default=None
         File to which the state is written after each epoch, and from which an interrupted
         training continues, to the same weights. Fits of other data or parameters, such as those
-        of a search, may name the same file: they take it once the training in it has ended;
-        until then they start afresh, with a warning, and are not saved.
+        of a search, may name the same file. They take it once the training in it has ended;
+        until then such a fit starts afresh, with a warning, and is not saved.
     verbose : bool or "auto", default="auto"
         For estimators, whether a line on stderr shows the progress, except in workers of
         joblib. "auto" shows it after 5 seconds, but not in searches and other meta-estimators,
@@ -84,11 +89,12 @@ class Training(BaseEstimator):
 
     Notes
     -----
-    With :math:`r` the share of the warm-up that is over and :math:`f` the share of what
-    follows, "one_cycle" [1]_ is, in units of `learning_rate`, :math:`\frac{1}{25} +
-    \frac{24}{25} c(r)`, then :math:`c(1 - f)` down to 1/250 000, where :math:`c(t) = (1 - \cos
-    \pi t)/2`. The momentum (that of Muon, the first beta of Adam) goes the other way, 0.95 to
-    0.85 and back. "constant" is 1.
+    The learning rate of "one_cycle" [1]_, in units of `learning_rate`, first rises as
+    :math:`\frac{1}{25} + \frac{24}{25} c(r)`, and then falls as :math:`c(1 - f)` down to
+    1/250 000. Here :math:`r` is the share of the warm-up's steps that are over, :math:`f` that
+    of the later steps, and :math:`c(t) = (1 - \cos \pi t)/2`. The momentum (of Muon, or the
+    first beta of Adam) goes the other way, from 0.95 to 0.85 and back. The rate of "constant"
+    is always 1.
 
     References
     ----------
@@ -207,7 +213,7 @@ def _check_count(name, value):
 
 
 def share_held_out(training, n_samples):
-    """Return the fraction of `n_samples` rows that is held out, None for none.
+    """Return the fraction of `n_samples` rows that is held out; None if none are.
 
     Raises ValueError if the fraction is not valid, or if `patience` needs rows held out and
     there are none.
@@ -233,12 +239,13 @@ def share_held_out(training, n_samples):
 
 
 class _Epochs(Sequence):
-    """Sizes of the batches of each epoch, a sequence of lists.
+    """Sizes of the batches of each epoch, as a sequence of lists.
 
     They are the same in all epochs, except that `n_steps` may end the last one early.
     """
 
     def __init__(self, sizes, n_steps):
+        """Store the sizes of a complete epoch, and the number of steps of all epochs."""
         self._sizes, self.n_steps, self.largest = sizes, n_steps, max(sizes)
 
     def __len__(self):
@@ -252,7 +259,7 @@ class _Epochs(Sequence):
 
 
 def batch_sizes(plan, n_samples):
-    """Return the sizes of all batches to come: for each epoch, those of its steps."""
+    """Return the sizes of the batches of all epochs, a sequence of lists."""
     n_batches = -(-n_samples // plan.batch_size)
     # Batches have about equal sizes, since the gradient of a small last batch would be noise
     # that counts as much as the others.
@@ -269,12 +276,12 @@ def pace(plan, step, n_steps):
     """
     if plan.schedule == "constant":
         return plan.learning_rate, None
-    # The step with the highest rate, the last one of the warm-up.
-    top = max(0.0, plan.warm_up * n_steps - 1)
-    if step < top:
-        height, base = _half_cosine(step / top), 1 / 25
+    # The last step of the warm-up has the highest rate.
+    peak = max(0.0, plan.warm_up * n_steps - 1)
+    if step < peak:
+        height, base = _half_cosine(step / peak), 1 / 25
     else:
-        fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0
+        fallen = (step - peak) / (n_steps - 1 - peak) if step > peak else 0.0
         height, base = _half_cosine(1 - fallen), 1 / 25e4
     return plan.learning_rate * (base + (1 - base) * height), 0.95 - (0.95 - 0.85) * height
 

@@ -36,11 +36,11 @@ class TableBaseline:
         weights : ndarray of shape (n_rows,)
             Weights of the rows.
         loss : Loss
-            What the models minimise.
+            Loss that the models minimise.
         held_out : ndarray of int
             Positions of the held-out rows.
         reader : TableReader
-            Not used; baselines of texts need their reader.
+            Not used; a baseline of texts needs its reader.
         random_state : RandomState
             Draws the seed of the trees.
 
@@ -53,7 +53,7 @@ class TableBaseline:
         """
         cells = rows.cells()
         options = {
-            "unordered": range(rows.n_numeric, cells.shape[1]),
+            "unordered": range(rows.n_numeric, cells.shape[1]),  # columns of codes
             "random_state": int(random_state.randint(2**31 - 1)),
         }
         # Trees have no "huber": they learn by the squared error.
@@ -72,7 +72,7 @@ class TableBaseline:
 
     def outputs(self, rows):
         """Return predictions, or logits of classes; (n_rows, n_columns)."""
-        return _outputs(self.models, rows.cells(), self.n_classes)
+        return _outputs_of_models(self.models, rows.cells(), self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,28 +105,41 @@ class TextBaseline:
     def outputs(self, rows):
         """Return predictions, or logits of classes; (n_rows, n_columns)."""
         features = self.tf_idf.transform(_token_counts(rows, self.n_tokens))
-        return _outputs(self.models, features, self.n_classes)
+        return _outputs_of_models(self.models, features, self.n_classes)
 
 
 def _fit_outputs(fit_output, features, targets, weights, selected, loss):
-    """Fit a model to the selected rows for each output, and return the list of models.
+    """Fit a model for each column of targets, and return the list of models.
 
-    ``fit_output(X, y, weights, quantile)`` fits one model. If the selected rows have only one
-    class, a DummyClassifier takes its place.
+    Parameters
+    ----------
+    fit_output : callable
+        ``fit_output(X, y, weights, quantile)`` returns one fitted model.
+    features : ndarray or sparse array of shape (n_rows, n_features)
+        Features of all rows.
+    targets : ndarray of shape (n_rows, n_columns)
+        Targets of all rows, repeated for each quantile if there are several.
+    weights : ndarray of shape (n_rows,)
+        Weights of all rows.
+    selected : ndarray of int
+        Positions of the rows that the models are fitted to.
+    loss : Loss
+        Its `quantile` has the probability of each column of targets, if these are quantiles.
     """
     X, weights = features[selected], weights[selected]
     quantiles = loss.quantile or (None,) * targets.shape[1]
     models = []
     for y, quantile in zip(targets[selected].T, quantiles, strict=True):
         if loss.n_classes is not None and (y == y[0]).all():
+            # Classifiers need two classes. The only one has probability 1 with any weights.
             models.append(DummyClassifier().fit(X, y))
         else:
             models.append(fit_output(X, y, weights, quantile))
     return models
 
 
-def _outputs(models, features, n_classes):
-    """Return predictions or logits (n_rows, n_columns) of the models of all outputs."""
+def _outputs_of_models(models, features, n_classes):
+    """Return the predictions or logits of all models side by side, (n_rows, n_columns)."""
     columns = []
     for j, model in enumerate(models):
         # If only held-out rows have a class, the model has not seen it: its probability is 0.
@@ -138,7 +151,8 @@ def _outputs(models, features, n_classes):
 def _fit_with_held_out_outputs(fit_to, rows, held_out):
     """Fit to all rows, and predict the held-out rows by a second fit without them.
 
-    ``fit_to(positions)`` returns the baseline that is fitted to the rows at these positions.
+    ``fit_to(positions)`` returns a baseline that is fitted to the rows at these positions. The
+    results are those of :meth:`TableBaseline.fit`.
     """
     positions = np.arange(len(rows))
     baseline = fit_to(positions)

@@ -52,8 +52,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         proportion to the frequency of the class. Several outputs have a dict each, whose
         factors multiply.
     learning_rate, batch_size, max_epochs, training, warm_start
-        As for :class:`TransformerRegressor`: the training. Rows are held out of each class in
-        proportion, but at random where there are several outputs.
+        As for :class:`TransformerRegressor`: the training. The same fraction of the rows of
+        each class is held out; with several outputs, rows are held out at random.
     random_state, device
         As for :class:`TransformerRegressor`.
 
@@ -104,7 +104,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the rows; those below 1e-19 of the largest are 0.
+            Non-negative weights of the rows; weights below 1e-19 of the largest one count as 0.
         X_val, y_val : as X and y, default=None
             Rows to validate with, in place of some that are held out of X: they decide on the
             best epoch, and on the weight of a baseline.
@@ -132,15 +132,16 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         reader, data = self._read_data(
             settings, read_labels, training, validation, multi_output=True
         )
-        labels = [check_labels(y) for _, y, _ in data]
+        labels = [check_labels(targets) for _, targets, _ in data]
         task = Classes.learn(labels[0]) if settings.start is None else self.encoder_.task
         # "balanced" refers to the frequencies in training and validation data together.
-        class_weights = class_weights_of_rows(self.class_weight, np.concatenate(labels))
-        examples, first = [], 0
-        for name, (rows, _, weights), y in zip(("y", "y_val"), data, labels, strict=False):
-            class_weight = class_weights[first : first + len(y)]
-            first += len(y)
-            unweighted = task.examples(rows, y, weights, name)
+        weights_of_both = class_weights_of_rows(self.class_weight, np.concatenate(labels))
+        class_weights = np.split(weights_of_both, [len(labels[0])])
+        examples = []
+        for name, (rows, _, weights), data_labels, class_weight in zip(
+            ("y", "y_val"), data, labels, class_weights, strict=False
+        ):
+            unweighted = task.examples(rows, data_labels, weights, name)
             examples.append(self._weighted(unweighted, class_weight[weights > 0], name))
         is_single_output = labels[0].ndim == 1
         self._learn(
@@ -154,9 +155,10 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         return self
 
     def _weighted(self, examples, class_weight, name):
-        """Multiply weights of examples by weights of their classes (n_rows,); drop weight 0.
+        """Multiply weights of examples by weights of their classes; drop examples of weight 0.
 
-        `name` is that of the labels in the error that is raised if no weight is left.
+        `class_weight` (n_rows,) has the weight of the class of each example. `name` is the name
+        of the labels in the error that is raised if all weights are 0.
         """
         weights = examples.weights * class_weight
         if not weights.any():
@@ -194,7 +196,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         return self._predict(*self._read(X))
 
     def _predict(self, rows, dtype):
-        """Predict probabilities for rows of the reader; a list if there are several outputs."""
+        """Predict probabilities for rows of the reader; a list for several outputs."""
         logs = self._log_probabilities(rows, dtype)
         return [np.exp(log) for log in logs] if isinstance(logs, list) else np.exp(logs)
 

@@ -1,7 +1,7 @@
 """Parameters, reading of rows, and views that the regressor and the classifier share.
 
-A *reader* turns tables, sequences or texts into rows that a network takes; the *task* holds the
-targets and their loss.
+A *reader* turns tables, sequences or texts into rows that a network takes. The *task* knows the
+kind of the targets, their scale or classes, and their loss.
 """
 
 from dataclasses import KW_ONLY
@@ -88,7 +88,7 @@ class TransformerEstimator(
         Returns
         -------
         X_new : ndarray of shape (n_queries, width)
-            Tokens after the last layer, pooled.
+            For each row one vector: its tokens after the last layer, pooled.
 
         Warns
         -----
@@ -112,8 +112,8 @@ class TransformerEstimator(
         -------
         weights : ndarray of shape (n_queries, n_layers, n_heads, n_tokens, n_tokens)
             Weights of the tokens (last axis) in the average of each token; rows sum to 1. With
-            ``pooling="cls"`` the token [CLS] comes first; then features in their order, or
-            steps. Sequences that are shorter than the longest have 0 after their end.
+            ``pooling="cls"`` the token [CLS] comes first. Then come features in their order, or
+            steps, or the tokens of a text. Weights after the end of a sequence are 0.
 
         Warns
         -----
@@ -131,20 +131,22 @@ class TransformerEstimator(
         Parameters
         ----------
         settings : NetworkSettings
-            Its `start` is None unless the last fit is continued.
+            Its `start` has the weights of the last fit if this is continued, and is None if a
+            first fit has to learn a reader.
         read_y : callable
-            ``read_y(y, name)`` reads targets as they were passed.
+            ``read_y(y, name)`` returns an array of targets that were passed as `name`, or
+            None if they are None.
         training, validation : tuple of (X, y, sample_weight)
             Arguments of `fit`. X and y of the validation are None if no set was passed.
-        **checks : dict
+        **checks
             Options of scikit-learn's check of targets.
 
         Returns
         -------
         reader : TableReader, SeriesReader or TextReader
         data : list of tuple of (rows, y, weights)
-            The training data, and the validation data if there are any. `rows` are those that
-            have weight; `y` and `weights` (n_samples,) have all.
+            The training data, and the validation data if there are any. `rows` are only those
+            that have weight; `y` and `weights` have an entry for every row.
         """
         X, y, sample_weight = self._draw_rows(*training)
         y = read_y(y, "y")
@@ -158,7 +160,7 @@ class TransformerEstimator(
             y, weights = self._check_targets(y, sample_weight, **checks)
             for name in ("n_features_in_", "feature_names_in_"):
                 vars(self).pop(name, None)
-            # The form is guessed only here: other rows are read by the reader of this form.
+            # The form is guessed only here. The reader of this form reads all later rows.
             form = form_of(X) if self.tokens == "auto" else self.tokens
             kinds = {kind.form: kind for kind in (TableReader, SeriesReader, TextReader)}
             reader, rows = kinds[form].learn(X, weights > 0, self, settings.architecture)
@@ -207,19 +209,19 @@ class TransformerEstimator(
         return y, np.ones(len(y)) if weights is None else weights / weight_unit(weights)
 
     def _read_examples(self, reader, X, y, sample_weight, **checks):
-        """Return the rows with weight, by a fitted reader, and all targets and weights."""
+        """Read rows by a fitted reader; return those with weight, all targets, all weights."""
         rows, _ = reader.read(X, self)
         y, weights = self._check_targets(y, sample_weight, **checks)
         check_consistent_length(range(len(rows)), y)
         return rows.take(np.flatnonzero(weights)), y, weights
 
     def _read(self, X):
-        """Read rows in the form of those in `fit`; return them and their dtype."""
+        """Read rows of the same form as those in `fit`; return them and their dtype."""
         check_is_fitted(self)
         return self.encoder_.reader.read(*to_memory(X), self)
 
     def _read_rows(self, X):
-        """Read a table as numbers and codes of levels, for `explain_features`."""
+        """Read a table as cells, which are numbers and codes, for `explain_features`."""
         form = self.encoder_.reader.form
         if form != "features":
             raise ValueError(
@@ -229,14 +231,17 @@ class TransformerEstimator(
         return self.encoder_.reader.read_cells(X, self)
 
     def _training_rows(self):
-        """Return what `explain_features` compares with: rows, no weights, and categories."""
+        """Return the background of `explain_features`: rows, None for weights, and categories.
+
+        Rows are cells (n_rows, n_features), and categories the positions of their columns.
+        """
         reader = self.encoder_.reader
         if reader.sample is None:
             raise ValueError("background=None, but files of 0.2.0 hold no rows: pass a table.")
         return reader.sample, None, reader.columns.categorical
 
     def _predict_rows(self, cells):
-        """Predict targets, or probabilities, of numbers and codes of levels."""
+        """Predict targets, or probabilities of classes, from cells."""
         return self._predict(self.encoder_.reader.rows_of(cells), cells.dtype)
 
     def _learn(self, settings, reader, task, examples, task_data, strata=None):
@@ -245,25 +250,29 @@ class TransformerEstimator(
         Parameters
         ----------
         settings : NetworkSettings
+            Parameters of the network and of its training.
         reader : TableReader, SeriesReader or TextReader
+            The reader of the rows of `examples`.
         task : Numbers or Classes
+            The targets, and their loss.
         examples : list of Examples
-            Those to learn from, and maybe those to validate with; else some are held out.
+            The training examples, and the validation examples if the user passed some. If not,
+            some training examples are held out.
         task_data : dict
-            Data that callbacks receive.
+            Arguments of `fit`, which callbacks receive: "X", "y" and "metadata".
         strata : ndarray of shape (n_rows,), default=None
-            Classes, of which rows are held out in proportion.
+            Classes; the same fraction of the rows of each class is held out.
         """
         data = Data.split(settings, *examples, strata=strata)
         report = Report(self, **task_data)
-        report.begin(settings.n_epochs(len(data.trained)))
+        report.begin(settings.count_epochs(len(data.trained)))
         self.encoder_ = fit_encoder(
             data, reader, task, settings, self.pooling, self.baseline, report
         )
         report.end()
 
     def _warn_of_little_weight(self, results):
-        """Warn if predictions hardly depend on `results`, "vectors" or "maps"."""
+        """Warn if predictions hardly depend on what is returned: `results`, such as "maps"."""
         max_weight = np.max(self.transformer_weight_)
         if max_weight < 0.1:
             warn_user(
@@ -274,6 +283,7 @@ class TransformerEstimator(
 
     @property
     def _n_features_out(self):
+        """Width of the vectors that `transform` returns."""
         shape = self.network_.shape
         return shape["d_model"] + (shape["d_position"] or 0)
 

@@ -29,7 +29,8 @@ _BASELINES = {"features": TableBaseline, "steps": SeriesBaseline, "text": TextBa
 class FittedEncoder:
     """A reader of rows, a network and a baseline, and how their outputs become predictions.
 
-    Both weights are a number, or an array (n_targets,) of the outputs with a loss of their own.
+    Both weights are numbers if there is one target, and else arrays (n_targets,). The quantiles
+    of a target count as several targets here, since each has a loss of its own.
     """
 
     reader: TableReader | SeriesReader | TextReader
@@ -40,7 +41,7 @@ class FittedEncoder:
     transformer_weight: float | np.ndarray = 1.0
 
     def outputs(self, rows, device):
-        """Add the weighted outputs (n, n_columns) of the network and of the baseline."""
+        """Return the weighted sum (n, n_columns) of outputs of the network and the baseline."""
         transformer_weight = self._weight_of_columns(self.transformer_weight)
         outputs = 0.0
         if np.any(transformer_weight):
@@ -52,7 +53,7 @@ class FittedEncoder:
         return outputs
 
     def _weight_of_columns(self, weight):
-        """Repeat the weight of each target for all of its columns, one for each class."""
+        """Repeat the weight of each target for all of its columns, which are classes."""
         return np.repeat(weight, self.task.loss.n_classes or 1) if np.ndim(weight) else weight
 
     def vectors(self, rows, device):
@@ -63,13 +64,13 @@ class FittedEncoder:
         """Return the weights of the attention, (n, n_layers, n_heads, T, T)."""
         from ._network import attention_maps
 
-        return attention_maps(self.network.module(device), self.reader.tokens_of(rows))
+        return attention_maps(self.network.module(device), self.reader.network_rows(rows))
 
     def _encode(self, rows, device):
         """Return the outputs (n, n_columns) of the network for rows, and vectors (n, width)."""
         from ._network import outputs_of  # torch takes a second to load
 
-        return outputs_of(self.network.module(device), self.reader.tokens_of(rows))
+        return outputs_of(self.network.module(device), self.reader.network_rows(rows))
 
 
 class Data(NamedTuple):
@@ -84,16 +85,16 @@ class Data(NamedTuple):
     def split(cls, settings, examples, validation=None, *, strata=None):
         """Hold out examples at random, unless a validation set is passed.
 
-        `strata` (n_rows,) are classes, of which examples are held out in proportion.
+        `strata` (n_rows,) are classes; the same fraction of the examples of each is held out.
         """
-        examples, n = examples.of_mean_weight_1(), len(examples.targets)
+        examples, n = examples.with_mean_weight_1(), len(examples.targets)
         if validation is not None:
-            return cls(examples, np.arange(n), np.arange(0), validation.of_mean_weight_1())
+            return cls(examples, np.arange(n), np.arange(0), validation.with_mean_weight_1())
         trained, held_out = settings.split(n, strata)
         return cls(examples, trained, held_out, None)
 
     def validation_examples(self):
-        """Return the examples that decide on the best epoch, and on the weights."""
+        """Return the held-out or separate examples, which choose the epoch and the weights."""
         return self.examples.take(self.held_out) if self.validation is None else self.validation
 
 
@@ -113,25 +114,28 @@ def fit_encoder(data, reader, task, settings, pooling, baseline, report):
     pooling, baseline : str or bool
         Parameters of the estimator.
     report : Report
-        It receives the progress, for callbacks.
+        It passes the progress on to callbacks.
     """
     loss, validation = task.loss, data.validation_examples()
     n_outputs, n_validation = data.examples.targets.shape[1], len(validation.targets)
-    with_baseline = _has_baseline(baseline, reader.form, n_validation, loss)
+    needs_baseline = _needs_baseline(baseline, reader.form, n_validation, loss)
     shape = _shape(reader, settings, pooling, sum(loss.n_classes or (n_outputs,)))
     fitted = FittedEncoder(reader, task)
     fitted, network_outputs = _fit_network(fitted, data, validation, shape, settings, report)
-    if not with_baseline:
+    if not needs_baseline:
         return fitted
-    simpler, baseline_outputs = _BASELINES[reader.form].fit(
+    fitted_baseline, baseline_outputs = _BASELINES[reader.form].fit(
         *data.examples, loss, data.held_out, reader, check_random_state(settings.random_state)
     )
-    fitted = replace(fitted, baseline=simpler, baseline_weight=1.0, transformer_weight=0.0)
+    fitted = replace(
+        fitted, baseline=fitted_baseline, baseline_weight=1.0, transformer_weight=0.0
+    )
     if n_validation < 2:
+        # One held-out row is not enough to weigh both: only the baseline predicts.
         return fitted
     if data.validation is not None:
-        baseline_outputs = simpler.outputs(validation.rows)
-    baseline_weight, transformer_weight = weights_of_outputs(
+        baseline_outputs = fitted_baseline.outputs(validation.rows)
+    baseline_weight, transformer_weight = choose_weights_of_targets(
         loss, validation.targets, validation.weights, baseline_outputs, network_outputs
     )
     if n_outputs == 1:
@@ -153,14 +157,14 @@ def _fit_network(fitted, data, validation, shape, settings, report):
         HeldOutLoss,
         OutputShares,
         RowEncoder,
-        loss_of,
         padded_lengths,
         row_losses,
+        training_loss,
     )
 
     reader, loss = fitted.reader, fitted.task.loss
-    training = data.examples.take(data.trained).with_tokens_of(reader)
-    tokenized_validation = validation.with_tokens_of(reader)
+    training = data.examples.take(data.trained).with_network_rows(reader)
+    tokenized_validation = validation.with_network_rows(reader)
     losses_of, shares = row_losses(loss), OutputShares(training.targets.shape[1])
     held_out_loss = None
     if len(validation.targets):
@@ -169,7 +173,7 @@ def _fit_network(fitted, data, validation, shape, settings, report):
         RowEncoder,
         shape,
         settings,
-        loss_of(*training, losses_of, shares),
+        training_loss(*training, losses_of, shares),
         len(training.targets),
         validate=held_out_loss,
         lengths=padded_lengths(training.rows),
@@ -184,10 +188,11 @@ def _fit_network(fitted, data, validation, shape, settings, report):
     return replace(fitted, network=network), outputs
 
 
-def _has_baseline(baseline, form, n_validation, loss):
-    """Return whether the parameter `baseline` asks for one, which "auto" decides.
+def _needs_baseline(baseline, form, n_validation, loss):
+    """Return whether to fit a baseline; raise ValueError if it is asked for but not possible.
 
-    "auto" has no baseline for tables if no held-out rows compare it with the network.
+    `baseline` is the parameter. With "auto" there is a baseline if one is possible; for tables,
+    two rows or more must be held out too, to compare it with the network.
     """
     is_table = form == "features"
     is_possible = is_table or loss.name != "quantile"
@@ -198,11 +203,13 @@ def _has_baseline(baseline, form, n_validation, loss):
         )
     if baseline == "auto":
         baseline = is_possible and (not is_table or n_validation > 1)
-    return baseline and (loss.n_classes is None or max(loss.n_classes) > 1)
+    # If each target has only one class, there is nothing to predict.
+    is_certain = loss.n_classes is not None and max(loss.n_classes) == 1
+    return baseline and not is_certain
 
 
 def _shape(reader, settings, pooling, n_columns):
-    """Return the arguments of RowEncoder, which are stored with its weights."""
+    """Return the arguments of RowEncoder, which are stored with the network's weights."""
     is_table = reader.form == "features"
     if pooling == "auto":
         pooling = "cls" if is_table else "mean"
@@ -216,12 +223,13 @@ def _shape(reader, settings, pooling, n_columns):
     }
 
 
-def weights_of_outputs(loss, targets, weights, baseline, network):
+def choose_weights_of_targets(loss, targets, weights, baseline, network):
     """Choose the weights of a baseline and of a transformer for each target.
 
     Parameters
     ----------
     loss : Loss
+        Loss of the targets.
     targets : ndarray of shape (n_rows, n_targets)
         Targets of held-out rows.
     weights : ndarray of shape (n_rows,)
@@ -232,17 +240,21 @@ def weights_of_outputs(loss, targets, weights, baseline, network):
     Returns
     -------
     weights : ndarray of shape (2, n_targets)
-        Those of the baseline, and below them those of the transformer.
+        Weights of the baseline in the first row, and of the transformer in the second.
     """
     n_columns = loss.n_classes or (1,) * targets.shape[1]
     pairs = zip(
         split_outputs(baseline, n_columns), split_outputs(network, n_columns), strict=True
     )
     chosen = []
-    for j, (of_baseline, of_network) in enumerate(pairs):
-        losses = loss.of_output(j).of_rows(targets[:, [j]], weights, of_baseline)
+    for j, (baseline_columns, network_columns) in enumerate(pairs):
+        losses = loss.of_target(j).negative_log_likelihood(
+            targets[:, [j]], weights, baseline_columns
+        )
         average = loss.name == "quantile"
-        chosen.append(choose_weights(of_baseline, of_network, losses, average=average))
+        chosen.append(
+            choose_weights(baseline_columns, network_columns, losses, average=average)
+        )
     return np.array(chosen).T
 
 
@@ -257,7 +269,7 @@ def choose_weights(baseline, network, loss, *, average=False):
     baseline, network : ndarray of shape (n_rows, n_columns)
         Outputs f and g of one target.
     loss : callable
-        The result of :meth:`Loss.of_rows`.
+        The result of :meth:`Loss.negative_log_likelihood`.
     average : bool, default=False
         Whether the weights sum to 1. A smaller sum would move quantiles towards the mean.
     """
@@ -266,14 +278,17 @@ def choose_weights(baseline, network, loss, *, average=False):
     def risk(weights):
         losses, slopes = loss(weights[0] * baseline + weights[1] * network)
         gradient = [(slopes * baseline).sum(), (slopes * network).sum()]
-        away = weights - prior
-        return losses.sum() + precision * away @ away / 2, gradient + precision * away
+        deviation = weights - prior
+        return (
+            losses.sum() + precision * deviation @ deviation / 2,
+            gradient + precision * deviation,
+        )
 
     if average:
 
-        def risk_of_average(share):
-            return risk(np.array([1 - share, share]))[0]
+        def risk_of_average(network_weight):
+            return risk(np.array([1 - network_weight, network_weight]))[0]
 
-        share = minimize_scalar(risk_of_average, bounds=(0, 1), method="bounded").x
-        return np.array([1 - share, share])
+        network_weight = minimize_scalar(risk_of_average, bounds=(0, 1), method="bounded").x
+        return np.array([1 - network_weight, network_weight])
     return minimize(risk, prior, jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2).x

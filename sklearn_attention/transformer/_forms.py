@@ -1,8 +1,9 @@
 """Forms of rows: "features" of a table, "steps" of sequences of numbers, or tokens of "text".
 
 The form is guessed from X. A reader of this form turns X into TableRows or SequenceRows, from
-which a network takes batches: TableRows have one token per feature, SequenceRows one per step
-or token of a text. `lengths` are the numbers of tokens of the rows.
+which a network takes batches: TableRows have a token for each feature, and SequenceRows have
+one for each step of a series or token of a text. Their attribute `lengths` (n_rows,) has the
+number of tokens of each row.
 """
 
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from .._base import warn_user
 from .._frames import narwhals_frame, to_pandas
 
 FORMS = ("features", "steps", "text")
+# A user is warned of sequences that are at least this many tokens long and, since the time
+# grows with the square of the length, at least this many times as long as the median sequence.
+_MIN_LONG, _MIN_RATIO = 2000, 20
 _REMEDY = (
     "pass a table (rows and features), an array of shape (n_samples, n_steps, n_channels), or "
     "a list of sequences or texts"
@@ -20,10 +24,12 @@ _REMEDY = (
 
 
 def form_of(X):
-    """Guess the tokens of X: "features", "steps" or "text"; ValueError if X is ambiguous."""
-    # The form is "text" for strings, and for lists of integers of different lengths; it is
-    # "steps" for three dimensions, lists of tables, and lists of other numbers of different
-    # lengths; else it is "features", for what is or should be a table.
+    """Guess the form of X: "features", "steps" or "text"; raise ValueError if it is ambiguous.
+
+    The form is "text" for strings, and for lists of integers of different lengths. It is
+    "steps" for arrays of three dimensions, lists of tables, and lists of other numbers of
+    different lengths. For all else, which is or should be a table, it is "features".
+    """
     X = X if hasattr(X, "columns") else to_pandas(X)
     n_axes = getattr(X, "ndim", None)
     if n_axes is not None and n_axes > 3:
@@ -60,6 +66,7 @@ def form_of(X):
 
 
 def _is_sequence(item):
+    """Return whether an item is a list, a tuple or an array, and not a single value."""
     return isinstance(item, list | tuple) or getattr(item, "ndim", 0) > 0
 
 
@@ -90,35 +97,34 @@ def _text_column(X):
 
 
 def _has_words(text):
-    """Return whether a text has a space, or letters of a script that needs no spaces.
-
-    These are the scripts from Thai on, in the order of Unicode.
-    """
+    """Return whether a text has a space, or letters of a script that needs no spaces."""
+    # Unicode has these scripts from Thai on, whose first character is U+0E00.
     return any(c == " " or (c >= "\u0e00" and c.isalpha()) for c in text)
 
 
 def _cells(frame):
+    """Return the cells of the first column of a frame as a list."""
     return next(frame.iter_columns()).to_list()
 
 
 class Examples(NamedTuple):
-    """Rows with targets (n_rows, n_targets), numbers or positions of classes, and weights."""
+    """Rows that have weight, with their targets and weights."""
 
     rows: object  # TableRows or SequenceRows
-    targets: np.ndarray
-    weights: np.ndarray
+    targets: np.ndarray  # (n_rows, n_targets): numbers, or positions among the sorted classes
+    weights: np.ndarray  # (n_rows,)
 
     def take(self, positions):
         """Return the examples at `positions`, an ndarray of int."""
         targets, weights = self.targets[positions], self.weights[positions]
         return Examples(self.rows.take(positions), targets, weights)
 
-    def with_tokens_of(self, reader):
-        """Return the examples with the rows that the network takes of a reader."""
-        return self._replace(rows=reader.tokens_of(self.rows))
+    def with_network_rows(self, reader):
+        """Return the examples with their rows in the form in which the network takes them."""
+        return self._replace(rows=reader.network_rows(self.rows))
 
-    def of_mean_weight_1(self):
-        """Return the examples with weights of mean 1, so that learning rates fit."""
+    def with_mean_weight_1(self):
+        """Divide the weights by their mean, so that the learning rate fits any weights."""
         return self._replace(weights=(self.weights / self.weights.mean()).astype(np.float32))
 
     def arrays(self):
@@ -127,14 +133,22 @@ class Examples(NamedTuple):
 
 
 class TableRows:
-    """Rows that all have the same tokens, one for every feature.
-
-    Arguments are arrays: the `numbers` (n_rows, n_numeric) as they were passed, NaN where
-    missing; the same numbers `standardised`; their `positions` among the quantiles; and `codes`
-    (n_rows, n_categorical) of levels, -1 where missing.
-    """
+    """Rows of a table, which have a token for every feature."""
 
     def __init__(self, numbers, standardised, positions, codes):
+        """Store the cells of a table.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (n_rows, n_numeric)
+            Numbers as they were passed, NaN where they are missing.
+        standardised : ndarray of shape (n_rows, n_numeric)
+            The numbers in standard deviations from the mean of their column.
+        positions : ndarray of shape (n_rows, n_numeric)
+            Positions of the numbers among the quantiles of their column.
+        codes : ndarray of int of shape (n_rows, n_categorical)
+            Codes of levels, -1 where they are missing or unknown.
+        """
         self._numbers, self._inputs = numbers, (standardised, positions, codes)
         self.n_numeric = numbers.shape[1]
         self.lengths = np.full(len(codes), self.n_numeric + codes.shape[1])
@@ -147,26 +161,28 @@ class TableRows:
         return TableRows(self._numbers[rows], *(array[rows] for array in self._inputs))
 
     def cells(self):
-        """Return numbers, and to their right codes, with NaN for missing cells."""
+        """Return numbers, then codes, (n_rows, n_features), with NaN for missing cells."""
         codes = self._inputs[-1]
         return np.column_stack([self._numbers, np.where(codes < 0, np.nan, codes)])
 
     def arrays(self):
-        """Return the inputs of a network for all rows, by which checkpoints recognise data."""
+        """Return the network's inputs, by which a checkpoint recognises its data."""
         return self._inputs
 
     def batch(self, rows):
-        """Return the inputs of the network for rows, and None, since nothing is padding."""
+        """Return the network's inputs for rows, and None in place of a mask: none is padded."""
         return tuple(array[rows] for array in self._inputs), None
 
 
 class SequenceRows:
-    """Rows that are sequences of at least one step, end to end in one array (n_steps, ...).
-
-    A step is a vector of numbers or the id of a token. `lengths` (n_rows,) counts steps.
-    """
+    """Rows that are sequences of steps; a step is a vector of numbers or the id of a token."""
 
     def __init__(self, steps, lengths):
+        """Store the steps of all sequences, one sequence after the other, in one array.
+
+        `steps` is (n_steps, ...), and `lengths` (n_rows,) has the number of steps of each
+        sequence, which is at least 1.
+        """
         self.steps, self.lengths = steps, lengths
         self.starts = np.cumsum(lengths) - lengths
 
@@ -189,12 +205,13 @@ class SequenceRows:
         return self.steps, self.lengths
 
     def batch(self, rows):
-        """Return the input of the network for rows, and where it is no padding.
+        """Return the network's input for rows, and a mask of the tokens that are not padding.
 
         Returns
         -------
         inputs : tuple of one ndarray of shape (B, T, ...)
-            Steps, padded to the longest sequence of the batch.
+            Steps, padded to the longest sequence of the batch. It is a tuple, since networks of
+            tables have several inputs.
         is_token : ndarray of bool of shape (B, T), or None
             False for padding; None if nothing is padding.
         """
@@ -207,34 +224,36 @@ class SequenceRows:
 
 
 def learn_length(lengths, max_length, architecture):
-    """Return the largest number of tokens of a sequence that are read, None for all.
+    """Return how many tokens of a sequence are read at most; None means all.
 
-    `lengths` are those of training sequences. Learned positions exist only up to the longest.
+    `lengths` are those of training sequences, and `max_length` is the parameter. Learned
+    positions exist only up to the longest training sequence.
     """
     if max_length is not None:
         return max_length
-    longest, typical = int(lengths.max()), int(np.median(lengths))
+    longest, median = int(lengths.max()), int(np.median(lengths))
     if architecture.positions == "learned":
         return longest
-    times = 20
-    # A sequence of 2000 tokens takes long.
-    if longest >= max(2000, times * typical):
+    if longest >= max(_MIN_LONG, _MIN_RATIO * median):
         warn_user(
-            f"X has sequences of up to {longest} tokens, but typically of {typical}, and the "
-            f"time grows with the square of the length. Pass max_length={times * typical} to "
-            "cut those that are longer.",
+            f"X has sequences of up to {longest} tokens, but typically of {median}, and the "
+            f"time grows with the square of the length. Pass max_length={_MIN_RATIO * median} "
+            "to cut those that are longer.",
         )
     return None
 
 
 def cut(rows, max_length, estimator):
-    """Cut SequenceRows to `max_length`, None for any length, and warn if this changes any."""
-    n_longer = int((rows.lengths > (max_length or np.inf)).sum())
+    """Cut SequenceRows to `max_length` steps, and warn if any is cut; None cuts nothing."""
+    n_longer = 0 if max_length is None else int((rows.lengths > max_length).sum())
     if not n_longer:
         return rows
-    name = "max_length" if estimator.max_length is not None else "the longest in training,"
+    limit, remedy = f"max_length {max_length}", "Pass a larger max_length"
+    if estimator.max_length is None:
+        limit = f"the longest in training, {max_length}"
+        remedy = "Fit with architecture__positions='sinusoidal', or with longer sequences,"
     warn_user(
-        f"{n_longer} of {len(rows)} sequences are longer than {name} {max_length}, and their "
-        f"steps beyond it are ignored. Pass a larger {name} to use them.",
+        f"{n_longer} of {len(rows)} sequences are longer than {limit}, and their steps beyond "
+        f"it are ignored. {remedy} to use them.",
     )
     return rows.cut(max_length)

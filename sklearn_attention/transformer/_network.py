@@ -16,7 +16,7 @@ from ..nn import TokenEncoder
 from ..nn._random import initialize
 from ..text._special import UNKNOWN
 from ..training._batches import blocks_by_length
-from ..training._network import threads_of_pass
+from ..training._network import use_best_threads
 
 # Largest number of tokens, and of pairs of tokens that attend to each other, in a block of rows
 # that are predicted at once.
@@ -24,44 +24,56 @@ _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
 
 
 class NumericTokens(nn.Module):
-    """A token for every numeric feature of a row, piecewise linear in the number."""
+    """A token for every numeric feature of a row, piecewise linear in the number.
 
-    # t_j = b_j + z_j v_j + sum_k min(max(u_j - k, 0), 1) w_jk with the standardised number z_j
-    # and its position u_j among the quantiles: the token is continuous, and linear between two
-    # quantiles (Gorishniy et al. 2022). All w_jk are 0 at first. The token of a missing number
-    # is b_j + m_j, with a learned m_j that is 0 at first too.
+    The token of feature j is t_j = b_j + z_j v_j + sum_k min(max(u_j - k, 0), 1) w_jk, where
+    z_j is the standardised number, and u_j its position among the quantiles q_0, q_1, ... of
+    the feature. So the token is continuous, and linear between q_k and q_k+1 (Gorishniy et al.
+    2022). The token of a missing number is b_j + m_j.
+    """
 
     def __init__(self, n_features, n_pieces, d_model):
+        """Draw the biases b_j and slopes v_j, and set the w_jk and m_j to 0.
+
+        `n_pieces` is the largest number of intervals between quantiles of a feature.
+        """
         super().__init__()
         bound = d_model**-0.5
         self.bias = nn.Parameter(torch.empty(n_features, d_model).uniform_(-bound, bound))
         self.slope = nn.Parameter(torch.empty(n_features, d_model).uniform_(-bound, bound))
-        self.pieces = nn.Parameter(torch.zeros(n_features, n_pieces, d_model))
-        self.missing = nn.Parameter(torch.zeros(n_features, d_model))
-        self.register_buffer("starts", torch.arange(n_pieces), persistent=False)
+        self.pieces = nn.Parameter(torch.zeros(n_features, n_pieces, d_model))  # w_jk
+        self.missing = nn.Parameter(torch.zeros(n_features, d_model))  # m_j
+        # Interval k begins at the position k.
+        self.register_buffer("piece_starts", torch.arange(n_pieces), persistent=False)
 
     def forward(self, standardised, positions):
         """Return tokens (B, n_features, d_model) of numbers.
 
-        `standardised` z and `positions` u among quantiles are (B, n_features), NaN if missing.
+        `standardised` has z, and `positions` has u; both are (B, n_features), NaN if missing.
         """
         is_missing = standardised.isnan()[..., None]  # (B, n_features, 1)
         # NaN is replaced by 0, since `torch.where` would pass it on to the gradient.
         z, u = standardised.nan_to_num(0.0), positions.nan_to_num(0.0)
-        ramps = (u[..., None] - self.starts).clamp(0, 1)  # (B, n_features, n_pieces)
+        ramps = (u[..., None] - self.piece_starts).clamp(0, 1)  # (B, n_features, n_pieces)
         piecewise = torch.einsum("bjk,jkd->bjd", ramps, self.pieces)
         observed = z[..., None] * self.slope + piecewise  # (B, n_features, d_model)
         return self.bias + torch.where(is_missing, self.missing, observed)
 
 
 class FeatureTokens(nn.Module):
-    """A token for every feature of a table, in the order of the features."""
+    """A token for every feature of a table, in the order of the features.
 
-    # Numbers have NumericTokens, and each level of a category has a learned vector. Missing
-    # levels and those that did not occur in training share one vector per category, which is 0
-    # at first. `n_levels` has the number of levels of each feature, None for numbers.
+    Numbers have NumericTokens. Each level of a category has a learned vector. In a category,
+    missing levels and levels that did not occur in training share one vector, which is 0 at
+    first.
+    """
 
     def __init__(self, d_model, *, n_levels, n_pieces):
+        """Draw the vectors of levels, and make the tokens of numbers.
+
+        `n_levels` has for each feature the number of its levels, or None if it is numeric;
+        `n_pieces` is that of NumericTokens.
+        """
         super().__init__()
         numeric = [j for j, n in enumerate(n_levels) if n is None]
         categorical = [j for j, n in enumerate(n_levels) if n is not None]
@@ -69,38 +81,40 @@ class FeatureTokens(nn.Module):
         self.levels = None
         if categorical:
             sizes = torch.tensor([n_levels[j] + 1 for j in categorical])
-            # The vectors of a category are rows of the table from its start on. The first one
-            # is for unknown levels.
-            starts = sizes.cumsum(0) - sizes
+            # One table has the vectors of all categories, one category after the other. The
+            # first vector of each category is that of unknown levels.
+            category_starts = sizes.cumsum(0) - sizes
             self.levels = nn.Embedding(int(sizes.sum()), d_model)
             nn.init.uniform_(self.levels.weight, -(d_model**-0.5), d_model**-0.5)
             with torch.no_grad():
-                self.levels.weight[starts] = 0.0
-            self.register_buffer("starts", starts, persistent=False)
+                self.levels.weight[category_starts] = 0.0
+            self.register_buffer("category_starts", category_starts, persistent=False)
         order = torch.tensor(numeric + categorical).argsort()
         self.register_buffer("order", order, persistent=False)
 
     def forward(self, standardised, positions, codes):
         """Return tokens (B, n_features, d_model) of numbers and levels.
 
-        Arguments are those of :class:`NumericTokens`, and `codes` (B, n_categorical) of levels,
-        -1 if unknown.
+        `standardised` and `positions` are those of :meth:`NumericTokens.forward`. `codes`
+        (B, n_categorical) has the codes of levels, -1 for unknown ones.
         """
         tokens = []
         if self.numeric is not None:
             tokens.append(self.numeric(standardised, positions))
         if self.levels is not None:
-            tokens.append(self.levels(codes + 1 + self.starts))
+            tokens.append(self.levels(codes + 1 + self.category_starts))
         return tokens[0] if len(tokens) == 1 else torch.cat(tokens, dim=1)[:, self.order]
 
 
 class StepTokens(nn.Module):
-    """A token for every step of a sequence of numbers, linear in its channels."""
+    """A token for every step of a sequence of numbers, linear in its channels.
 
-    # A missing value counts as the mean of its channel, plus a learned vector of the channel,
-    # which starts at 0.
+    A missing value counts as the mean of its channel. A learned vector of the channel, which is
+    0 at first, is added to the token.
+    """
 
     def __init__(self, d_model, *, n_channels):
+        """Draw the weights of the linear map of `n_channels` numbers."""
         super().__init__()
         self.linear = initialize(nn.Linear(n_channels, d_model))
         self.missing = nn.Linear(n_channels, d_model, bias=False)
@@ -122,6 +136,7 @@ class TextTokens(nn.Module):
     """
 
     def __init__(self, d_model, *, n_tokens):
+        """Draw the vectors of a vocabulary of `n_tokens` tokens."""
         super().__init__()
         self.table = nn.Embedding(n_tokens, d_model)
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
@@ -136,12 +151,27 @@ class TextTokens(nn.Module):
 class RowEncoder(nn.Module):
     """A transformer encoder, whose tokens are pooled to one vector for each row."""
 
-    # `form` is "features", "steps" or "text", `tokens` has the arguments of its class of
-    # tokens, and `shape` those of TokenEncoder. The vector of a row is, by `pooling`, the
-    # "mean" of its tokens, the "last" one, or that of a learned token [CLS] before the first
-    # one ("cls").
-
     def __init__(self, form, tokens, n_outputs, *, d_model, pooling, max_length, **shape):
+        """Draw the weights of the network.
+
+        Parameters
+        ----------
+        form : {"features", "steps", "text"}
+            Form of the rows.
+        tokens : dict
+            Arguments of FeatureTokens, StepTokens or TextTokens, by the form.
+        n_outputs : int
+            Number of outputs.
+        d_model : int
+            Width of the tokens.
+        pooling : {"mean", "last", "cls"}
+            Vector of a row: the mean of its tokens, the last token, or a learned token [CLS],
+            which is put before the first one.
+        max_length : int or None
+            Largest number of tokens of a row, without [CLS]; None for any number.
+        **shape
+            Arguments of TokenEncoder.
+        """
         super().__init__()
         kinds = {"features": FeatureTokens, "steps": StepTokens, "text": TextTokens}
         self.tokens = kinds[form](d_model, **tokens)
@@ -150,8 +180,8 @@ class RowEncoder(nn.Module):
         if pooling == "cls" and max_length is not None:
             max_length += 1
         self.encoder = TokenEncoder(d_model, max_length=max_length, **shape)
-        # At first all outputs are 0: the mean of the targets, or equal probabilities of
-        # classes.
+        # At first all outputs are 0: they stand for the mean of the targets, or for equal
+        # probabilities of classes.
         self.head = nn.Linear(self.encoder.width, n_outputs)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -162,7 +192,7 @@ class RowEncoder(nn.Module):
         Parameters
         ----------
         *inputs : Tensor
-            Inputs of the tokens, such as ids (B, T) of texts.
+            Arguments of `self.tokens`, such as ids (B, T) of texts.
         is_token : Tensor of bool of shape (B, T), default=None
             False for padding; None if nothing is padding.
         need_weights : bool, default=False
@@ -171,10 +201,11 @@ class RowEncoder(nn.Module):
         Returns
         -------
         outputs : Tensor of shape (B, n_outputs)
+            Standardised numbers, quantiles or logits.
         vectors : Tensor of shape (B, width)
             Pooled tokens after the last layer.
         weights : list of Tensor of shape (B, n_heads, T, T), or None
-            Attention weights of each layer. A token [CLS] comes first.
+            Attention weights of each layer. If there is a token [CLS], it comes first.
         """
         tokens = self.tokens(*inputs)  # (B, T, d_model)
         if self.cls is not None:
@@ -207,12 +238,12 @@ def pinball(residuals, quantiles):
 
 
 def row_losses(loss):
-    """Return a function of outputs (B, n_columns) and targets (B, n_outputs) of rows.
+    """Return ``losses_of(outputs, targets)``, which returns a loss for each row and target.
 
-    The function returns a loss for each row and target, (B, n_outputs).
+    Outputs are (B, n_columns), targets and losses (B, n_outputs). `loss` is a Loss.
     """
-    # "huber" is squared below a standard deviation, and absolute beyond. The loss of a quantile
-    # is twice the pinball loss, which is the absolute error for the median.
+    # "huber" is squared below a standard deviation, and linear beyond. The loss of a quantile
+    # is twice the pinball loss: so the loss of the median is the absolute error.
 
     def losses_of(outputs, targets):
         if loss.quantile is not None:
@@ -228,10 +259,21 @@ def row_losses(loss):
     return losses_of
 
 
-def loss_of(rows, targets, weights, losses_of, shares):
-    """Return the loss ``batch_loss(network, positions)`` of rows, for the training loop.
+def training_loss(rows, targets, weights, losses_of, shares):
+    """Return the loss ``batch_loss(network, positions)`` of some rows, for the training loop.
 
-    `losses_of` is the result of :func:`row_losses`, and `shares` an OutputShares.
+    Parameters
+    ----------
+    rows : TableRows or SequenceRows
+        All training rows.
+    targets : ndarray of shape (n_rows, n_outputs)
+        Their targets.
+    weights : ndarray of shape (n_rows,)
+        Their weights.
+    losses_of : callable
+        The result of :func:`row_losses`.
+    shares : OutputShares
+        Weights of the outputs in the loss.
     """
 
     def batch_loss(network, positions):
@@ -245,14 +287,15 @@ def loss_of(rows, targets, weights, losses_of, shares):
 
 
 class OutputShares:
-    """Shares of outputs in the loss, smaller for those that are worse than a constant."""
+    """Weights of outputs in the loss, smaller for those that are worse than a constant."""
 
     # The share s_k is proportional to min(1, 1 - 10 (h_k / c_k - 1)), where h_k is the loss of
-    # output k on held-out rows, and c_k the loss of its constant. Shares are at least 0.02, and
-    # are divided by their mean. If an output is noise, the network memorises it: its gradients
-    # are the largest, and would cost the other outputs accuracy.
+    # output k on held-out rows, and c_k the loss of its constant. Shares are at least 0.02
+    # before they are divided by their mean. If an output is noise, the network memorises it:
+    # its gradients are the largest, and would cost the other outputs accuracy.
 
     def __init__(self, n_outputs):
+        """Give all outputs the same share, 1."""
         self.shares = torch.ones(n_outputs)
 
     def mean(self, losses, weights):
@@ -262,8 +305,8 @@ class OutputShares:
     def update(self, held_out, constant):
         """Set the shares after an epoch.
 
-        `held_out` and `constant` (n_outputs,) are the mean losses on held-out rows, of the
-        network and of the constants.
+        `held_out` and `constant` (n_outputs,) are the mean losses on held-out rows: those of
+        the network, and those of the constants.
         """
         excess = held_out / constant.clamp(min=1e-12) - 1
         shares = (1 - excess / 0.1).clamp(0.02, 1)
@@ -273,8 +316,9 @@ class OutputShares:
 def overall(losses, constant):
     """Summarise losses (n_rows, n_outputs) in one number, by which epochs are compared.
 
-    It is the sum for a single output, and for several ones the geometric mean of the ratios of
-    their losses to `constant` (n_rows, n_outputs), the losses of the constants.
+    For a single output the number is the sum over rows. For several outputs it is about the
+    geometric mean of the ratios of their losses to those of the constants, which are given as
+    `constant` (n_rows, n_outputs).
     """
     if losses.shape[1] == 1:
         return losses.sum()
@@ -289,9 +333,10 @@ class HeldOutLoss:
 
     # The outputs of the chosen network for held-out rows are biased, since these rows chose it.
     # So the rows are divided into five folds, and the outputs (n_rows, n_columns) of each fold
-    # are those of the epoch that is best for the other four. Arguments are those of `loss_of`.
+    # are those of the epoch that is best for the other four.
 
     def __init__(self, rows, targets, weights, losses_of, shares):
+        """Store held-out rows; arguments are those of :func:`training_loss`."""
         self._rows, self._targets = rows, torch.from_numpy(targets)
         self._losses_of, self._shares = losses_of, shares
         self._weights = torch.from_numpy(weights).double()
@@ -342,13 +387,13 @@ def outputs_of(network, rows):
     device = next(network.parameters()).device
     outputs, pooled = [], []
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
-    with threads_of_pass(network, max(rows.lengths[block].sum() for block in blocks)):
+    with use_best_threads(network, max(rows.lengths[block].sum() for block in blocks)):
         for block in blocks:
             inputs, is_token = _batch_tensors(rows, block, device)
             block_outputs, block_vectors, _ = network(*inputs, is_token=is_token)
             outputs.append(block_outputs)
             pooled.append(block_vectors)
-    # Blocks have rows in the order of their lengths: this puts them back into their own order.
+    # Blocks have rows in the order of their lengths.
     original_order = np.argsort(np.concatenate(blocks))
     outputs, pooled = torch.cat(outputs).cpu().numpy(), torch.cat(pooled).cpu().numpy()
     return outputs[original_order], pooled[original_order]
@@ -356,9 +401,9 @@ def outputs_of(network, rows):
 
 @torch.no_grad()
 def attention_maps(network, rows):
-    """Return attention weights (n_rows, n_layers, n_heads, T, T), T being the largest length.
+    """Return attention weights (n_rows, n_layers, n_heads, T, T).
 
-    Weights of padding, in rows that are shorter, are 0.
+    T is the largest number of tokens of a row. In shorter rows, weights of padding are 0.
     """
     device = next(network.parameters()).device
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)

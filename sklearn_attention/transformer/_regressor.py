@@ -58,8 +58,9 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
         Largest size of the vocabulary of texts, with its four special tokens; the most frequent
         tokens are kept. None keeps all, or 8000 byte pairs.
     max_length : int, default=None
-        Most steps of a sequence or text that are used. Longer ones are cut at their end, with a
-        warning. None uses all; with learned positions, as many as the longest in `fit` has.
+        Largest number of steps of a sequence, or tokens of a text, that are used. Longer ones
+        are cut at their end, with a warning. None uses all; with learned positions, it uses as
+        many as the longest sequence in `fit` has.
     pooling : {"auto", "mean", "last", "cls"}, default="auto"
         Vector of a row: the mean of its tokens, the last one, or that of a further, learned
         token [CLS]. "auto" is "cls" for features, otherwise "mean".
@@ -67,18 +68,19 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
         Whether a simpler model is added to the transformer: for tables boosted trees
         (:class:`~sklearn.ensemble.HistGradientBoostingRegressor`), for texts a regression on
         TF-IDF [5]_, for sequences of numbers a ridge regression on random convolutions [4]_.
-        The outputs of both (logits of classes) are summed with the weights of largest
-        likelihood on rows held out; where none are, only the baseline predicts. "auto" has
-        one, except for tables where no rows are held out.
+        The outputs of both (logits of classes) are summed with the weights that have the
+        largest likelihood on rows held out; if none are held out, only the baseline predicts.
+        With "auto" there is a baseline, except for tables of which no rows are held out.
     loss : {"squared_error", "absolute_error", "huber", "quantile"}, default="squared_error"
-        Loss of the training, and of the weight of the baseline. "absolute_error" predicts
-        medians, as trees then do too; "huber" is squared up to a standard deviation of the
-        targets. "quantile" predicts the conditional `quantile`, as trees then do too; sequences
-        and texts then have no baseline, since theirs predict means.
+        Loss of the training, and of the choice of the baseline's weight. With "absolute_error"
+        the transformer and the trees predict medians. "huber" is squared up to one standard
+        deviation of the targets, and linear beyond. With "quantile" both predict the
+        conditional `quantile`; sequences and texts then have no baseline, since their baselines
+        predict means.
     quantile : float or array-like of shape (n_quantiles,), default=None
-        Quantile to predict, between 0 and 1; only for ``loss="quantile"``. Of several, which
-        share the encoder, 0.5 has to be one: `predict` returns the median, and
-        `predict_quantiles` all of them.
+        Quantile to predict, between 0 and 1; only for ``loss="quantile"``. Several quantiles
+        share the encoder. One of them must be 0.5, since `predict` returns the median;
+        `predict_quantiles` returns all of them.
     max_rows : int, default=100_000
         Maximum number of rows that `fit` draws from partitions of Dask, of training rows and
         of validation rows; rows in memory are all used. A hash of their cells, target and
@@ -87,9 +89,9 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
-        Heads of the attention, which divide the width.
+        Number of heads of the attention, which divide the width.
     n_layers : int, default=2
-        Blocks of the encoder.
+        Number of blocks of the encoder.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=2e-3
@@ -98,7 +100,8 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
         Largest number of rows in a step. "auto" is a twelfth of the rows, but 8 at least and
         256 at most.
     max_epochs : int or "auto", default="auto"
-        Passes over all rows. "auto" is enough for 1000 steps, but 10 at least and 64 at most.
+        Number of passes over all rows. "auto" is enough for 1000 steps, but 10 at least and 64
+        at most.
     architecture : Architecture, default=None
         Further parameters of the encoder; None is
         :class:`Architecture() <sklearn_attention.Architecture>`.
@@ -115,13 +118,14 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
     Attributes
     ----------
     encoder_ : FittedEncoder
-        What was learned: ``reader``, ``task``, ``network``, ``baseline`` and both weights. The
-        reader has, by the form of the rows, `columns` (the kind of each, and the levels of
-        categories), `scales` (``center`` and ``scale``, mean and standard deviation of each
-        number, and of features ``knots``, their quantiles), `vocabulary` (that of texts, which
-        :meth:`sklearn_attention.text.Vocabulary.from_state` reads), `max_length` (most steps or
-        tokens that are used) and `patch_length` (steps in a token). The task has `center` and
-        `scale`, mean and standard deviation of the targets.
+        What was learned: ``reader``, ``task``, ``network``, ``baseline`` and both weights. What
+        the reader has depends on the form of the rows: `columns` (the kind of each column, and
+        the levels of categories); `scales` (``center`` and ``scale``, the mean and the standard
+        deviation of each column or channel, and, for tables, ``knots``, the quantiles of each
+        column); `vocabulary` (the vocabulary of texts, which
+        :meth:`sklearn_attention.text.Vocabulary.from_state` reads); `max_length` (how many
+        steps or tokens are used at most); and `patch_length` (the number of steps in a token).
+        The task has `center` and `scale`, the mean and the standard deviation of the targets.
     tokens_ : {"features", "steps", "text"}
         Form of the tokens.
     quantiles_ : ndarray of shape (n_quantiles,)
@@ -130,12 +134,14 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
     baseline_ : TableBaseline, SeriesBaseline, TextBaseline or None
         The simpler model, fitted to all rows.
     baseline_weight_, transformer_weight_ : float or ndarray of shape (n_outputs,)
-        Factors of the outputs of both in their sum, chosen by rows held out, for each output;
-        of several quantiles for each of them, (n_outputs * n_quantiles,).
+        Factors of the outputs of the baseline and of the transformer in their sum, chosen by
+        rows held out. There is one for each output; if several quantiles are learned, there is
+        one for each quantile of each output, (n_outputs * n_quantiles,).
     training_history_ : dict
         For every epoch ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``; also
-        ``n_steps``, ``best_epoch``, and the reason why it ``stopped``. Of several outputs the
-        validation loss is the geometric mean of the ratios to the losses of a constant.
+        ``n_steps``, ``best_epoch``, and the reason why it ``stopped``. With several outputs,
+        the validation loss is the geometric mean of the ratios of their losses to those of a
+        constant.
     network_ : FittedNetwork
         The transformer: its shape, its weights, and rows in a step, as plain values.
     n_features_in_ : int
@@ -159,20 +165,21 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
     with :math:`z_j` the number in standard deviations from the mean, five at most, and
     :math:`u_j` its place among up to 33 quantiles. The token of a level is a learned vector.
     Missing numbers and levels have learned vectors as well, one for each feature; levels that
-    did not occur in `fit` count as missing. Where nothing was missing in `fit`, the vector is
-    0, and a missing number has :math:`z_j = u_j = 0`.
+    did not occur in `fit` count as missing. If no cell of a feature was missing in `fit`, this
+    vector is 0, and a missing number has :math:`z_j = u_j = 0`.
 
     With a baseline :math:`f` the prediction is :math:`w_1 f(x) + w_2 \hat y(x)`, in units of
-    :math:`\sigma` from :math:`\mu`. The weights are `baseline_weight_` and
-    `transformer_weight_`; errors beyond three times the baseline's median count less for them.
-    Those of a quantile add up to 1.
+    :math:`\sigma` from :math:`\mu`. The weights :math:`w_1` and :math:`w_2` are
+    `baseline_weight_` and `transformer_weight_`. In their choice, errors of more than three
+    times the baseline's median error count less. The weights of a quantile add up to 1.
 
-    Several outputs share the encoder. One that is worse than a constant on rows held out counts
-    less in training: the network would memorise its noise, at the cost of the others.
+    Several outputs share the encoder. An output that is predicted worse than by a constant, on
+    rows held out, counts less in training: the network would memorise its noise, at the cost of
+    the other outputs.
 
-    Steps of a sequence are joined to patches that overlap by half, whose tokens are linear in
-    them, in units of the standard deviation of each channel. A missing value counts
-    as the mean of its channel, plus a vector that is learned.
+    Steps of a sequence are joined to patches that overlap by half. The token of a patch is
+    linear in its numbers, which are standardised by channel. A missing value counts as the mean
+    of its channel, and a learned vector is added to the token.
 
     The prediction of a sequence does not depend on the others: padding has no effect.
     KeyboardInterrupt ends the training, with a warning, and leaves a usable estimator.
@@ -232,7 +239,7 @@ n_steps, n_channels), list of arrays, or list of texts
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the rows; those below 1e-19 of the largest are 0.
+            Non-negative weights of the rows; weights below 1e-19 of the largest one count as 0.
         X_val, y_val : as X and y, default=None
             Rows to validate with, in place of some that are held out of X: they decide on the
             best epoch, and on the weight of a baseline.
@@ -262,19 +269,22 @@ n_steps, n_channels), list of arrays, or list of texts
         reader, data = self._read_data(
             settings, check_numeric_target, training, validation, **checks
         )
-        _, y, weights = data[0]
+        _, y_train, weights_train = data[0]
         if settings.start is None:
-            task = Numbers.learn(self.loss, quantiles, y, weights)
+            task = Numbers.learn(self.loss, quantiles, y_train, weights_train)
         else:
+            # A warm start keeps the scale of the targets of the last fit. `task.center` has the
+            # mean of each target, and so the shape of a row of y.
             task = self.encoder_.task.with_loss(self.loss, quantiles)
-            before, now = np.shape(task.center), y.shape[1:]
+            before, now = np.shape(task.center), y_train.shape[1:]
             if before != now:
                 raise ValueError(
-                    f"y has shape {y.shape}, but each row of y had shape {before} in the last "
-                    "fit: pass targets of that shape, or warm_start=False."
+                    f"y has shape {y_train.shape}, but each row of y had shape {before} in "
+                    "the last fit: pass targets of that shape, or warm_start=False."
                 )
-        task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        examples = [task.examples(rows, y, weights) for rows, y, weights in data]
+        examples = [task.examples(rows, targets, weights) for rows, targets, weights in data]
+        # Callbacks of scikit-learn receive the data of the fit.
+        task_data = {"X": X, "y": y_train, "metadata": {"sample_weight": sample_weight}}
         self._learn(settings, reader, task, examples, task_data)
         return self
 
@@ -289,8 +299,8 @@ n_steps, n_channels), list of arrays, or list of texts
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Predictions, of several quantiles the median; float32 where both X and the targets
-            in `fit` are, else float64.
+            Predictions; the median if several quantiles are learned. They are float32 if both X
+            and the targets in `fit` are, else float64.
         """
         return self._predict(*self._read(X))
 
@@ -302,26 +312,33 @@ n_steps, n_channels), list of arrays, or list of texts
         X : table, sequences or texts
             Rows, of the form of those in `fit`.
         quantiles : array-like of shape (n_quantiles,), default=None
-            Probabilities from `quantiles_`; None stands for all of them. Other ones have to be
-            learned: each is an output of the network, and has trees of its own.
+            Probabilities from `quantiles_`; None stands for all of them. Other quantiles have
+            to be learned in a fit: each is an output of the network, and has trees of its own.
 
         Returns
         -------
         y : ndarray of shape (n_queries, n_quantiles) or (n_queries, n_quantiles, n_outputs)
-            The quantiles. They do not cross: those that are learned are sorted, which never
-            makes the mean of their pinball losses larger (Chernozhukov et al., 2010).
+            The quantiles. They do not cross, since the learned quantiles of each row are
+            sorted. Sorting never makes the mean of their pinball losses larger (Chernozhukov et
+            al., 2010).
 
         Raises
         ------
         ValueError
-            If one is no probability, or was not learned.
+            If one of `quantiles` is not a probability, or was not learned.
         """
         check_is_fitted(self)
         learned = requested = self.quantiles_
         if quantiles is not None:
             requested = check_probabilities("quantiles", quantiles)
+        if not len(learned):
+            raise ValueError(
+                f"quantiles={quantiles!r} cannot be predicted, since "
+                f"loss={self.encoder_.task.loss.name!r} learns none: fit with loss='quantile' "
+                f"and quantile={np.union1d(requested, 0.5).tolist()}."
+            )
         is_same = np.abs(requested[:, None] - learned) < SAME  # (n_requested, n_learned)
-        if not (len(learned) and is_same.any(axis=1).all()):
+        if not is_same.any(axis=1).all():
             raise ValueError(
                 f"quantiles={quantiles!r} were not all learned, only {learned.tolist()} were: "
                 f"fit with loss='quantile' and quantile={np.union1d(requested, 0.5).tolist()}."

@@ -36,15 +36,15 @@ class RandomConvolutions:
 
     @classmethod
     def from_stored(cls, **fields):
-        """Build from the fields of a stored file; 0.2.0 named the field `groups` "parts"."""
+        """Build from the fields of a stored file; in 0.2.0 `groups` was called "parts"."""
         return cls(fields["groups"] if "groups" in fields else fields["parts"])
 
     @classmethod
-    def of(cls, sequences, random_state):
+    def learn(cls, sequences, random_state):
         """Choose dilations, channels and biases by training series (T_i, n_channels)."""
         lengths, n_channels = [len(series) for series in sequences], sequences[0].shape[1]
         dilations, counts = _dilations(max(lengths))
-        # Levels of the quantiles are multiples of the golden ratio, modulo 1: they spread
+        # Levels of the quantiles are multiples of the golden ratio, modulo 1, which are spread
         # evenly.
         golden_ratio = (np.sqrt(5) + 1) / 2
         levels = np.arange(1, _N_KERNELS + 1) * golden_ratio
@@ -58,8 +58,8 @@ class RandomConvolutions:
                 for k, (i, level) in enumerate(zip(drawn, levels % 1, strict=True)):
                     biases[k, j] = _quantile(convolve(i).by_kernel(k)[:, 0], level)
                 levels = levels + _N_KERNELS * golden_ratio
-            # Half of the kernels ignore steps whose window reaches beyond the ends of a series,
-            # if even the shortest series has steps that are left.
+            # Half of the kernels ignore steps whose window reaches beyond the ends of a series.
+            # They do so only if some steps are left even in the shortest series.
             margin = int(4 * dilation * (min(lengths) > 8 * dilation))
             group = {
                 "dilation": int(dilation),
@@ -100,10 +100,11 @@ class RandomConvolutions:
 
 
 def _dilations(longest):
-    """Return the distinct dilations for series of `longest` steps, and biases for each.
+    """Return the distinct dilations for series of `longest` steps, and numbers of biases.
 
     Dilations grow exponentially, from 1 to the one at which a kernel is as long as the series.
-    A dilation has as many biases per kernel as exponents that are rounded to it.
+    The number of a dilation's biases per kernel is proportional to the number of exponents that
+    are rounded to it.
     """
     n_biases = round(_N_FEATURES / _N_KERNELS)
     max_exponent = np.log2(max(1, (longest - 1) / (_WIDTH - 1)))
@@ -127,7 +128,7 @@ def _cached_convolutions(sequences, dilation, used):
 
 
 def _quantile(values, level):
-    """Compute what np.quantile does, which takes ten times as long for few numbers."""
+    """Compute a quantile as np.quantile does, which takes ten times as long for few numbers."""
     ordered = np.sort(values)
     position = level * (len(ordered) - 1)
     low = int(position)
@@ -145,6 +146,7 @@ class _Convolutions:
     # on the other series: a count of values above a bias must not change with rounding.
 
     def __init__(self, block, dilation, used):
+        """Store the series `block` (T, n, n_channels)."""
         self.block, self.dilation, self.used = block, dilation, used
         # If all kernels add up all channels, the shifted series are the same for all kernels.
         self.common_shifts = self._shifts(range(block.shape[2])) if used.all() else None
@@ -160,9 +162,9 @@ class _Convolutions:
         return 3 * (shifted[a] + shifted[b] + shifted[c]) - total
 
     def _shifts(self, channels):
-        """Return the sum of channels as each kernel position sees it, and the sum over these.
+        """Add up channels, and shift the sum to each of the nine positions of a kernel.
 
-        The first result is a list of nine arrays (T, n), the second an array (T, n).
+        Returns the shifted sums, a list of nine arrays (T, n), and their sum (T, n).
         """
         half_width, length = (_WIDTH - 1) // 2 * self.dilation, len(self.block)
         added = functools.reduce(np.add, (self.block[:, :, channel] for channel in channels))
@@ -173,16 +175,14 @@ class _Convolutions:
 
 @dataclass(frozen=True, eq=False)
 class LeftOutRidge:
-    """Linear predictions from standardised features, (n_features, n_outputs).
+    """A ridge regression on standardised features, for several outputs."""
 
-    Predictions are multiplied by `sharpness` (n_outputs,), the inverse temperature that makes
-    them logits of classes; it is 1 for numbers.
-    """
-
-    center: np.ndarray
-    scale: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
+    center: np.ndarray  # (n_features,)
+    scale: np.ndarray  # (n_features,)
+    coef: np.ndarray  # (n_features, n_outputs)
+    intercept: np.ndarray  # (n_outputs,)
+    # Predictions are multiplied by the sharpness (n_outputs,). For classes it is the inverse
+    # temperature that makes them logits, and for numbers it is 1.
     sharpness: np.ndarray
 
     def outputs(self, features):
@@ -192,7 +192,7 @@ class LeftOutRidge:
 
 
 def fit_left_out_ridge(features, targets, weights, n_classes=None):
-    """Fit a ridge regression with the penalty of the smallest leave-one-out loss.
+    """Fit a ridge regression with the penalty that has the smallest leave-one-out loss.
 
     Parameters
     ----------
@@ -240,8 +240,8 @@ def fit_left_out_ridge(features, targets, weights, n_classes=None):
 def _left_out_loss(left_out, targets, share, n_classes):
     """Return the sharpness (n_columns,) of leave-one-out predictions, and their mean loss.
 
-    `share` (n_rows, 1) are the weights of rows, which sum to 1. Losses of several outputs are
-    added up.
+    `left_out` and `targets` are (n_rows, n_columns). `share` (n_rows, 1) are the weights of
+    rows, which sum to 1. Losses of several outputs are added up.
     """
     if n_classes is None:
         sharpness = np.ones(left_out.shape[1])
@@ -259,7 +259,8 @@ def _left_out_loss(left_out, targets, share, n_classes):
 def _thin_svd(matrix):
     """Compute U (n, r), s (r,) and V' (r, m), the thin singular value decomposition.
 
-    The eigenvectors of the smaller one of the two product matrices are faster than an SVD.
+    It is computed from the eigenvectors of the smaller one of the two product matrices, which
+    takes less time than an SVD.
     """
     if matrix.shape[0] > matrix.shape[1]:
         v, s, ut = _thin_svd(matrix.T)
@@ -273,9 +274,9 @@ def _thin_svd(matrix):
 def _sharpen(values, indicators, share):
     """Return the factor of leave-one-out values that minimises the log-loss, and this loss.
 
-    `values` and `indicators` are (n_rows, n_classes) of one output, `share` (n_rows,) sums to
-    1. Half a row that has all classes to equal parts is added: without it, the factor of
-    separable classes would be infinite.
+    `values` and `indicators` (n_rows, n_classes) are those of one output. `share` (n_rows,) are
+    the weights of rows, which sum to 1. The loss of half a row, which belongs to all classes in
+    equal parts, is added: without it, the factor of separable classes would be infinite.
     """
 
     def loss(log_sharpness):
@@ -300,7 +301,7 @@ class SeriesBaseline:
         Held-out rows are predicted by leave-one-out formulas, not by a second fit.
         """
         sequences = _series(rows)
-        convolutions = RandomConvolutions.of(sequences, random_state)
+        convolutions = RandomConvolutions.learn(sequences, random_state)
         if loss.n_classes is not None:
             pairs = zip(loss.n_classes, targets.T, strict=True)
             targets = np.hstack([np.eye(n)[positions] for n, positions in pairs])

@@ -17,16 +17,17 @@ class SeriesReader:
     """Reader of sequences of numbers that have the channels of training sequences."""
 
     scales: dict  # `center` and `scale` of the channels, see `learn_channels`
-    max_length: int | None  # largest number of steps of a sequence that are read, None for all
+    max_length: int | None  # how many steps of a sequence are read at most; None means all
     patch_length: int  # number of steps in a token
 
     form = "steps"
 
     @classmethod
     def learn(cls, X, has_weight, estimator, architecture):
-        """Learn scales from the sequences that have weight, a mask, and read them.
+        """Learn scales from the sequences with weight, and read these sequences.
 
-        Arguments and results are those of :meth:`TableReader.learn`, with SequenceRows.
+        Arguments and results are those of :meth:`TableReader.learn`, but for SequenceRows in
+        place of TableRows.
         """
         sequences = _sequences(X, estimator, reset=True)
         _warn_of_layout(sequences)
@@ -38,8 +39,8 @@ class SeriesReader:
         rows = cut(rows, max_length, estimator)
         patch_length = architecture.patch_length
         if patch_length == "auto":
-            # It is at most 16, and so short that the median sequence has about eight patches
-            # side by side.
+            # A patch has at most 16 steps, and the median sequence is as long as about eight
+            # patches.
             patch_length = min(max(1, int(np.median(rows.lengths)) // 8), 16)
         return cls(scales, max_length, int(patch_length)), rows
 
@@ -55,9 +56,9 @@ class SeriesReader:
         dtype = np.result_type(*{sequence.dtype for sequence in sequences})
         return cut(step_rows(sequences, self.scales), self.max_length, estimator), dtype
 
-    def tokens_of(self, rows):
-        """Return the rows that the network takes, whose steps are patches."""
-        return patched(rows, self.patch_length)
+    def network_rows(self, rows):
+        """Return rows in the form in which the network takes them: their steps are patches."""
+        return join_patches(rows, self.patch_length)
 
     def token_arguments(self):
         """Return the arguments of StepTokens."""
@@ -103,18 +104,18 @@ def step_rows(sequences, scales):
     return SequenceRows(steps, np.array([len(sequence) for sequence in sequences]))
 
 
-def patched(rows, length):
-    """Join `length` steps each to a patch, and return SequenceRows whose steps are patches.
+def join_patches(rows, length):
+    """Join every `length` steps in a row to a patch; return SequenceRows of patches.
 
-    A patch begins half a patch after the one before it. A patch of steps with d channels has
-    length * d channels, NaN for steps after the end of the sequence.
+    A patch begins half a patch after the one before it. If a step has d channels, a patch has
+    length * d channels, which are NaN for steps after the end of the sequence.
     """
     if length == 1:
         return rows
     stride = length // 2
     n_patches = 1 - (-np.maximum(rows.lengths - length, 0) // stride)
     first_patch = np.cumsum(n_patches) - n_patches
-    sequence = np.repeat(np.arange(len(rows)), n_patches)  # of each patch
+    sequence = np.repeat(np.arange(len(rows)), n_patches)  # position of each patch's sequence
     starts = (np.arange(n_patches.sum()) - first_patch[sequence]) * stride
     offsets = starts[:, None] + np.arange(length)  # steps since the start of the sequence
     is_step = offsets < rows.lengths[sequence][:, None]
@@ -124,9 +125,10 @@ def patched(rows, length):
 
 
 def _sequences(X, estimator, *, reset):
-    """Read sequences as arrays (T_i, d). The rows of a table are sequences as well.
+    """Read sequences as arrays (T_i, d); each row of a table is a sequence.
 
-    The columns of a table are checked as scikit-learn does; `reset` is True in a fit.
+    The columns of a table are checked as scikit-learn checks features. `reset` is True in a
+    fit, which stores their number and names.
     """
     if _is_table(X):
         X = numeric_table(X)
@@ -147,7 +149,7 @@ def _is_table(X):
 
 
 def _warn_of_layout(sequences):
-    """Warn if sequences have more channels than steps, as if both axes were exchanged."""
+    """Warn if sequences have more channels than steps, as if both axes were swapped."""
     n_steps, n_channels = max(map(len, sequences)), sequences[0].shape[1]
     if n_steps < n_channels:
         warn_user(

@@ -1,7 +1,9 @@
 """Reader of tables: numbers are standardised and located among quantiles, levels get codes.
 
-The *position* of a number among the quantiles q_0, ..., q_m of its column is k + (x - q_k) /
-(q_k+1 - q_k) between q_k and q_k+1, 0 below q_0 and m above q_m.
+The *cells* of a table are an array of floats (n_rows, n_features). A cell of a number is this
+number, or NaN if it is missing. A cell of a category is the code of its level, or -1 if the
+level is unknown. The *position* of a number x among the quantiles q_0, ..., q_m of its column
+is 0 below q_0, k + (x - q_k) / (q_k+1 - q_k) between q_k and q_k+1, and m above q_m.
 """
 
 import contextlib
@@ -26,7 +28,7 @@ class TableReader:
 
     columns: Columns
     scales: dict  # `center`, `scale` and `knots` of the numbers, see `learn_scales`
-    # Cells of up to 500 training rows, (n_rows, n_features); None in files of 0.2.0.
+    # Cells of up to 500 training rows, the background of explanations; None in files of 0.2.0.
     sample: np.ndarray | None = None
 
     form, max_length = "features", None
@@ -42,21 +44,24 @@ class TableReader:
         has_weight : ndarray of bool of shape (n_rows,)
             Rows to learn from; only levels are learned from all rows.
         estimator : TransformerEstimator
-            It receives the names of the features, and names itself in messages.
+            The estimator that is fitted. Its `n_features_in_` and `feature_names_in_` are set,
+            and messages have its name.
         architecture : Architecture
             Not used; readers of sequences need it.
 
         Returns
         -------
         reader : TableReader
+            The reader that was learned.
         rows : TableRows
-            Those with weight.
+            The rows with weight.
         """
-        # Every level has a vector of its own, so that the order of levels has no effect.
+        # The network learns a vector for each level, so that an order of levels has no use.
         columns = Columns.learn(X, ordered=False, refuse_texts=True)
         cells = _cells(estimator, columns, X, reset=True)
         check_consistent_length(cells, has_weight)
         cells = cells[has_weight]
+        # `explain_features` compares rows with a random sample of the training rows.
         sample = cells[np.random.default_rng(0).permutation(len(cells))[:_MAX_SAMPLE]]
         reader = cls(columns, learn_scales(cells, columns.numeric), sample)
         return reader, reader.rows_of(cells)
@@ -67,7 +72,7 @@ class TableReader:
         return self.rows_of(cells), cells.dtype
 
     def read_cells(self, X, estimator):
-        """Read a table as numbers and codes of levels, (n_rows, n_features)."""
+        """Read a table as cells; a ValueError says if X is not a table."""
         try:
             return _cells(estimator, self.columns, X, reset=False)
         except (TypeError, ValueError) as error:
@@ -81,8 +86,8 @@ class TableReader:
                 f"{estimator.n_features_in_} features."
             ) from error
 
-    def tokens_of(self, rows):
-        """Return the rows that the network takes, which are `rows` themselves."""
+    def network_rows(self, rows):
+        """Return rows in the form in which the network takes them: they are as they were."""
         return rows
 
     def token_arguments(self):
@@ -90,14 +95,14 @@ class TableReader:
         return {"n_levels": self._n_levels, "n_pieces": N_PIECES}
 
     def rows_of(self, cells):
-        """Return the TableRows of numbers and codes of levels, (n_rows, n_features)."""
+        """Return the TableRows of cells."""
         return feature_rows(cells, self._n_levels, self.scales)
 
     @property
     def _n_levels(self):
-        """Number of levels of each category, None for numbers.
+        """For each feature None if it is numeric, else the number of its levels.
 
-        The level of missing cells, the last one, does not count.
+        The level of missing cells, which is the last one, does not count.
         """
         counts = []
         for levels in self.columns.categories:
@@ -106,13 +111,20 @@ class TableReader:
 
 
 def _cells(estimator, columns, X, *, reset):
-    """Read a table as numbers and codes of levels; NaN stays."""
+    """Read a table as cells; `reset` is True in a fit, which stores the names of features."""
     checks = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
     return read_table(estimator, columns, X, reset=reset, **checks)
 
 
 def learn_scales(X, numeric):
-    """Learn the scales of the numeric columns of cells (n_rows, n_features), NaN if missing.
+    """Learn the scales of numeric columns from cells.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Cells.
+    numeric : sequence of int
+        Positions of the numeric columns.
 
     Returns
     -------
@@ -131,15 +143,15 @@ def learn_scales(X, numeric):
 
 
 def feature_rows(X, n_levels, scales):
-    """Return the TableRows of a table of numbers and codes of levels.
+    """Return the TableRows of cells.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
-        NaN is a missing number, -1 an unknown level.
+        Cells.
     n_levels : list of int or None
-        For each category the number of levels: this code and larger ones count as missing.
-        None stands for numbers.
+        For each feature None if it is numeric, else the number of its levels; codes that are
+        not smaller count as missing.
     scales : dict
         The result of :func:`learn_scales`.
     """

@@ -29,19 +29,15 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss of outputs, which predict numbers, quantiles of numbers, or classes.
-
-    `quantile` has the probability of each column, None unless these are quantiles; `n_classes`
-    has the number of classes of each target, None for numbers.
-    """
+    """Loss of outputs, which predict numbers, quantiles of numbers, or classes."""
 
     name: str
     _: KW_ONLY
-    quantile: tuple | None = None
-    n_classes: tuple | None = None
+    quantile: tuple | None = None  # probability of each column; None unless they are quantiles
+    n_classes: tuple | None = None  # number of classes of each target; None for numbers
 
-    def of_output(self, j):
-        """Return the loss of the j-th of several targets."""
+    def of_target(self, j):
+        """Return the loss of column `j` of the targets alone."""
         quantile, n_classes = self.quantile, self.n_classes
         return replace(
             self,
@@ -49,7 +45,7 @@ class Loss:
             n_classes=None if n_classes is None else n_classes[j : j + 1],
         )
 
-    def of_rows(self, targets, weights, baseline=None):
+    def negative_log_likelihood(self, targets, weights, baseline=None):
         """Return the weighted negative log-likelihood of rows, as a function of outputs.
 
         Additive constants are left out. The loss of a row is the mean over its targets. Errors
@@ -59,11 +55,12 @@ class Loss:
         Parameters
         ----------
         targets : ndarray of shape (n_rows, n_targets)
-            Standardised numbers, repeated for each quantile, or positions of classes.
+            Standardised numbers, repeated for each quantile, or positions of the true classes
+            among the sorted classes.
         weights : ndarray of shape (n_rows,)
             Weights of the rows.
         baseline : ndarray of shape (n_rows, n_targets), default=None
-            Outputs of the baseline, whose errors are the unit of numbers.
+            Outputs of the baseline, whose errors are the unit of errors; not used for classes.
 
         Returns
         -------
@@ -72,9 +69,9 @@ class Loss:
             their derivatives with respect to the outputs.
         """
         if self.n_classes is None:
-            unweighted = self._of_numbers(targets, weights, baseline)
+            unweighted = self._losses_of_numbers(targets, weights, baseline)
         else:
-            unweighted = self._of_classes(targets)
+            unweighted = self._log_losses(targets)
         shares = weights / targets.shape[1]
 
         def loss(outputs):
@@ -83,10 +80,11 @@ class Loss:
 
         return loss
 
-    def _of_classes(self, classes):
-        """Return the function of outputs that computes log-losses (n_rows,) and derivatives.
+    def _log_losses(self, classes):
+        """Return a function of outputs, which returns log-losses (n_rows,) and derivatives.
 
-        `classes` (n_rows, n_targets) are positions. Losses of a row's targets are added up.
+        `classes` (n_rows, n_targets) has the position of the true class of each target, among
+        the sorted classes of that target. The losses of a row's targets are added up.
         """
         rows = np.arange(len(classes))
 
@@ -104,10 +102,11 @@ class Loss:
 
         return losses
 
-    def _of_numbers(self, targets, weights, baseline):
-        """Return the function of outputs that computes losses (n_rows,) and derivatives.
+    def _losses_of_numbers(self, targets, weights, baseline):
+        """Return a function of outputs, which returns losses (n_rows,) and derivatives.
 
-        Losses of a row's targets are added up.
+        Arguments are those of :meth:`negative_log_likelihood`. The losses of a row's targets
+        are added up.
         """
         errors = np.abs(baseline - targets)
         # If most errors are 0, the mean takes the place of the median.
@@ -125,30 +124,36 @@ class Loss:
         unit = max(mean, 1e-300) * (2 if self.quantile is None else 1)
 
         def losses(outputs):
-            unscaled, slopes = losses_of_targets(outputs)
-            return unscaled.sum(axis=1) / unit, slopes / unit
+            target_losses, slopes = losses_of_targets(outputs)
+            return target_losses.sum(axis=1) / unit, slopes / unit
 
         return losses
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers, or their quantiles, learned in standard deviations (`scale`) from `center`.
-
-    `quantiles` (n_quantiles,) are empty if a mean is learned. `center` and `scale` are numbers
-    for a single target, and arrays (n_targets,) for several ones.
-    """
+    """Targets that are numbers, of which means or quantiles are learned."""
 
     loss: Loss
-    quantiles: np.ndarray
+    quantiles: np.ndarray  # (n_quantiles,), sorted; empty if a mean is learned
+    # Mean and standard deviation of each target, (n_targets,); a number each for a single one.
     center: float | np.ndarray
     scale: float | np.ndarray
 
     @classmethod
     def learn(cls, name, quantiles, y, weights):
-        """Standardise training targets `y`, (n_rows,) or (n_rows, n_targets), by their weights.
+        """Learn the mean and the standard deviation of training targets by their weights.
 
-        `name` is that of the loss, and `quantiles` are the result of :func:`check_quantiles`.
+        Parameters
+        ----------
+        name : str
+            Name of the loss.
+        quantiles : ndarray of shape (n_quantiles,)
+            The result of :func:`check_quantiles`.
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+            Targets of all rows.
+        weights : ndarray of shape (n_rows,)
+            Weights of all rows, which may be 0.
         """
         has_weight = weights > 0
         columns = y[has_weight].reshape(-1, *y.shape[1:] or (1,)).T
@@ -163,13 +168,16 @@ class Numbers:
     def with_loss(self, name, quantiles):
         """Return the same targets with another loss, or with other quantiles."""
         # Each target has a column for every quantile.
-        of_columns = tuple(np.tile(quantiles, np.size(self.center)).tolist())
-        return replace(self, loss=Loss(name, quantile=of_columns or None), quantiles=quantiles)
+        column_quantiles = tuple(np.tile(quantiles, np.size(self.center)).tolist())
+        return replace(
+            self, loss=Loss(name, quantile=column_quantiles or None), quantiles=quantiles
+        )
 
     def examples(self, rows, y, weights):
-        """Return Examples: `rows`, which have weight, with their standardised targets.
+        """Return Examples with standardised targets.
 
-        `y` and `weights` have rows without weight as well, which are left out.
+        `rows` are only those that have weight, but `y` and `weights` have an entry for every
+        row.
         """
         targets = (y.astype(np.float64).reshape(len(y), -1) - self.center) / self.scale
         targets = np.repeat(targets, max(1, len(self.quantiles)), axis=1)
@@ -179,8 +187,9 @@ class Numbers:
     def predictions(self, outputs, precision):
         """Return predictions in the units of the targets, with sorted quantiles.
 
-        Outputs are (n, n_columns), and the result (n, n_quantiles), or (n, n_quantiles,
-        n_targets) for several targets. A mean counts as one quantile.
+        `outputs` are (n, n_columns), and `precision` is a dtype. The result is (n, n_quantiles)
+        for a single target, and (n, n_quantiles, n_targets) for several ones. A mean counts as
+        one quantile.
         """
         outputs = outputs.reshape(len(outputs), np.size(self.center), -1)
         predictions = self.center + self.scale * np.sort(outputs, axis=2).swapaxes(1, 2)
@@ -191,10 +200,10 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Sorted classes of a target, or a list of them for several targets; outputs are logits."""
+    """Targets that are classes; their outputs are logits."""
 
     loss: Loss
-    classes: np.ndarray | list
+    classes: np.ndarray | list  # sorted classes; a list of such arrays for several targets
 
     @classmethod
     def learn(cls, y):
@@ -204,10 +213,10 @@ class Classes:
         return cls(Loss("log_loss", n_classes=sizes), classes)
 
     def examples(self, rows, y, weights, name):
-        """Return Examples: `rows`, which have weight, with the positions of their classes.
+        """Return Examples with the positions of classes among the sorted classes.
 
-        `y` and `weights` have rows without weight as well, which are left out. `name` is the
-        name of `y` in messages.
+        `rows` are only those that have weight, but `y` and `weights` have an entry for every
+        row. `name` is the name of `y` in messages.
         """
         source, remedy = "y", "leave their rows out"
         if name == "y":
@@ -228,8 +237,8 @@ class Classes:
 def check_quantiles(loss, quantile):
     """Return the sorted quantiles to learn; raise ValueError unless both parameters are valid.
 
-    The result (n_quantiles,) is empty for losses of a mean, and has the median for absolute
-    errors.
+    The result (n_quantiles,) is empty if the loss belongs to a mean, and is the median if it is
+    the absolute error.
     """
     names = "absolute_error", "huber", "quantile", "squared_error"
     check_choice("loss", loss, names)

@@ -18,15 +18,16 @@ class TextReader:
     """Reader of texts, or of sequences of ids."""
 
     vocabulary: dict  # the state of a Vocabulary
-    max_length: int | None  # largest number of tokens of a text that are read, None for all
+    max_length: int | None  # how many tokens of a text are read at most; None means all
 
     form = "text"
 
     @classmethod
     def learn(cls, X, has_weight, estimator, architecture):
-        """Learn a vocabulary from the texts that have weight, a mask, and read them.
+        """Learn a vocabulary from the texts with weight, and read these texts.
 
-        Arguments and results are those of :meth:`TableReader.learn`.
+        Arguments and results are those of :meth:`TableReader.learn`, but for SequenceRows in
+        place of TableRows.
         """
         kind, texts = check_sequences("X", texts_of(X), empty=True)
         if kind == "ids" and estimator.tokens == "auto" and estimator.tokenizer != "ids":
@@ -56,8 +57,8 @@ class TextReader:
         rows = _text_rows(Vocabulary.from_state(self.vocabulary), texts_of(X))
         return cut(rows, self.max_length, estimator), np.dtype(np.float64)
 
-    def tokens_of(self, rows):
-        """Return the rows that the network takes, which are `rows` themselves."""
+    def network_rows(self, rows):
+        """Return rows in the form in which the network takes them: they are as they were."""
         return rows
 
     def token_arguments(self):

@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 
-from sklearn_attention.inspection._series import place_of, plain_times
+from sklearn_attention.inspection._series import plain_times, series_position
 
 
 @pytest.mark.parametrize(("series", "names"), [("z", ["a", "b"]), (0, ["a"])])
 def test_what_is_no_series(series, names):
     with pytest.raises(ValueError, match=rf"series={series!r} is none .* pass one of \['a'"):
-        place_of(series, names)
+        series_position(series, names)
 
 
 def test_periods_become_their_first_day():

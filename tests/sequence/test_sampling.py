@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.sequence._sampling import check_sampling, draw, joined, sampling_proba
+from sklearn_attention.sequence._sampling import (
+    check_sampling,
+    draw,
+    join_prompt,
+    sampling_proba,
+)
 from sklearn_attention.text import learn_vocabulary
 from sklearn_attention.text._learn import TOKENIZERS
 
@@ -69,8 +74,8 @@ def test_what_is_written_is_apart_from_the_prompt(tokenizer):
     ids = vocabulary.encode("the cat sat")
     for n in range(len(ids) + 1):
         prompt, written = (vocabulary.decode(part) for part in np.split(ids, [n]))
-        assert joined(vocabulary, prompt, written, []) == "the cat sat"
-    assert joined(vocabulary, "the\n", "sat on a log", ["log", " on"]) == "the\nsat"
+        assert join_prompt(vocabulary, prompt, written, []) == "the cat sat"
+    assert join_prompt(vocabulary, "the\n", "sat on a log", ["log", " on"]) == "the\nsat"
 
 
 @pytest.mark.parametrize(("top_p", "expected"), [(0.5, [1, 0, 0]), (0.75, [2 / 3, 1 / 3, 0])])

@@ -18,7 +18,7 @@ def make_texts():
 
 
 def counts_of(texts, longest):
-    return TokenCounts(TokenStream.of(texts), N_TOKENS, longest)
+    return TokenCounts(TokenStream.from_texts(texts), N_TOKENS, longest)
 
 
 # The last texts are shorter than the longest context.
@@ -36,11 +36,11 @@ def test_are_what_a_slow_count_gives(texts, longest):
             for prefix in prefixes
         ]
     )
-    found = np.exp(counts.of_all_tokens(prefixes))
+    found = np.exp(counts.next_log_proba(prefixes))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     # Pairs of several texts, in their order.
-    found = np.exp(counts.of_pairs(TokenStream.of([fresh, fresh[:3]])))
+    found = np.exp(counts.pair_log_proba(TokenStream.from_texts([fresh, fresh[:3]])))
     following = np.arange(len(fresh) + 1), [*fresh, END]
     np.testing.assert_allclose(found[: len(fresh) + 1], expected[following], rtol=1e-12)
     np.testing.assert_allclose(found[-4:-1], expected[following][:3], rtol=1e-12)
@@ -49,13 +49,13 @@ def test_are_what_a_slow_count_gives(texts, longest):
 
 def test_what_is_held_out_is_not_counted():
     # The only 8 stands in the middle, and so does the stretch.
-    stream = TokenStream.of([np.array([4, 5] * 10 + [8] + [4, 5] * 10)])
+    stream = TokenStream.from_texts([np.array([4, 5] * 10 + [8] + [4, 5] * 10)])
     learned, held_out = stream.hold_out(0.1, 4)
-    nothing = TokenCounts(learned, N_TOKENS, 3).of_all_tokens(np.array([[5, 4, 5], [0, 0, 8]]))
+    nothing = TokenCounts(learned, N_TOKENS, 3).next_log_proba(np.array([[5, 4, 5], [0, 0, 8]]))
     assert nothing[0, 8] == nothing[0, 1]
-    everything = TokenCounts(stream, N_TOKENS, 3).of_all_tokens(np.array([[5, 4, 5]]))
+    everything = TokenCounts(stream, N_TOKENS, 3).next_log_proba(np.array([[5, 4, 5]]))
     assert everything[0, 8] > nothing[0, 8]
-    assert 8 in stream.ids[held_out.places()[0]]
+    assert 8 in stream.ids[held_out.pair_positions()[0]]
 
 
 @pytest.mark.parametrize("n", [20, 2000])

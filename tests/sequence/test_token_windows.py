@@ -46,7 +46,7 @@ def all_rows(windows):
 def test_every_pair_counts_in_one_window(max_length):
     texts = make_texts()
     for stride in (None, context_stride(max_length)):
-        windows = TokenWindows(TokenStream.of(texts), max_length, stride)
+        windows = TokenWindows(TokenStream.from_texts(texts), max_length, stride)
         ids, following = windows.batch(all_rows(windows))
         assert ids.shape == following.shape
         assert ids.shape[1] <= max_length
@@ -57,7 +57,9 @@ def test_every_pair_counts_in_one_window(max_length):
 def test_overlapping_windows_are_the_contexts_that_texts_are_written_from(max_length):
     (text,) = make_texts([40])
     whole = [START, *text.tolist(), END]
-    windows = TokenWindows(TokenStream.of([text]), max_length, context_stride(max_length))
+    windows = TokenWindows(
+        TokenStream.from_texts([text]), max_length, context_stride(max_length)
+    )
     ids, following = windows.batch(all_rows(windows))
     contexts = {
         int(row_following[i]): row_ids[: i + 1].tolist()
@@ -76,7 +78,7 @@ def test_overlapping_windows_are_the_contexts_that_texts_are_written_from(max_le
 def test_a_share_is_held_out(fraction, length):
     texts = make_texts()
     pairs = pairs_of(texts)
-    learned, held_out = TokenStream.of(texts).hold_out(fraction, length)
+    learned, held_out = TokenStream.from_texts(texts).hold_out(fraction, length)
     parts = [TokenWindows(part, 4) for part in (learned, held_out)]
     seen = [counted(part.batch(all_rows(part))) for part in parts]
     assert sorted(seen[0] + seen[1]) == sorted(pairs)
@@ -84,7 +86,7 @@ def test_a_share_is_held_out(fraction, length):
 
 
 def test_what_is_held_out_is_spread_over_a_text():
-    stream = TokenStream.of(make_texts([3999]))
+    stream = TokenStream.from_texts(make_texts([3999]))
     learned, held_out = stream.hold_out(0.1, 16)
     np.testing.assert_array_equal(held_out.n_pairs, [40] * 10)
     np.testing.assert_array_equal(held_out.first, 180 + 400 * np.arange(10))
@@ -97,11 +99,11 @@ def test_what_is_held_out_is_spread_over_a_text():
 def test_moved_windows_stay_within_their_texts():
     texts = make_texts()
     pairs = set(pairs_of(texts))
-    windows = TokenWindows(TokenStream.of(texts), 8)
+    windows = TokenWindows(TokenStream.from_texts(texts), 8)
     rng = np.random.default_rng(0)
     for _ in range(20):
         rows = rng.permutation(len(windows))
-        ids, following = windows.moved(rows, rng.random(len(rows)) - 0.5)
+        ids, following = windows.moved_batch(rows, rng.random(len(rows)) - 0.5)
         assert set(counted((ids, following))) <= pairs
         # A longer text fills its windows, a shorter one is there whole.
         lengths = (following != PADDING).sum(axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention import TransformerRegressor
-from sklearn_attention.transformer._fitted import choose_weights, weights_of_outputs
+from sklearn_attention.transformer._fitted import choose_weights, choose_weights_of_targets
 from sklearn_attention.transformer._task import Loss
 
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1}
@@ -19,12 +19,12 @@ def test_weights_of_an_output_do_not_depend_on_the_others():
     baseline, network = targets + rng.normal(size=(50, 2)), rng.normal(size=(50, 2))
     network[:, 1] = targets[:, 1]
     loss = Loss("squared_error")
-    found = weights_of_outputs(loss, targets, weights, baseline, network)
+    found = choose_weights_of_targets(loss, targets, weights, baseline, network)
     assert found.shape == (2, 2)
     for k in range(2):
         own = slice(k, k + 1)
-        of_rows = loss.of_rows(targets[:, own], weights, baseline[:, own])
-        expected = choose_weights(baseline[:, own], network[:, own], of_rows)
+        losses = loss.negative_log_likelihood(targets[:, own], weights, baseline[:, own])
+        expected = choose_weights(baseline[:, own], network[:, own], losses)
         np.testing.assert_array_equal(found[:, k], expected)
     assert found[0, 0] > found[1, 0]
     assert found[1, 1] > 0.9

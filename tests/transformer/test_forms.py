@@ -94,9 +94,13 @@ def test_learned_positions_end_where_training_ended():
     X = [np.arange(3.0), np.arange(5.0)]
     model = regress(X, architecture=Architecture(positions="learned"))
     assert model.encoder_.reader.max_length == 5
-    with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
+    message = r"longer than the longest in training, 5, .* Fit with architecture__positions="
+    with pytest.warns(UserWarning, match=message):
         found = model.predict([np.arange(9.0)])
     np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
+    # The remedy that the warning names predicts without a warning.
+    model.set_params(architecture__positions="sinusoidal").fit(X, [0.0, 1.0])
+    assert model.predict([np.arange(9.0)]).shape == (1,)
 
 
 def test_warning_of_cut_sequences_names_the_line_that_predicts():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.transformer._forms import SequenceRows
-from sklearn_attention.transformer._series_reader import patched, read_steps
+from sklearn_attention.transformer._series_reader import join_patches, read_steps
 
 
 def test_steps_are_read_one_by_one():
@@ -19,7 +19,7 @@ def test_steps_are_read_one_by_one():
 def test_patches_overlap_by_half_and_leave_nothing_out(length):
     lengths = np.array([3, 17, 16, 1])
     steps = np.arange(lengths.sum() * 2, dtype=np.float32).reshape(-1, 2)
-    rows = patched(SequenceRows(steps, lengths), length)
+    rows = join_patches(SequenceRows(steps, lengths), length)
     sequences = np.split(steps, np.cumsum(lengths)[:-1])
     for number, sequence in enumerate(sequences):
         (own,), _ = rows.batch(np.array([number]))
