@@ -109,7 +109,10 @@ class Analogs:
     last_share: float | np.ndarray = 0.0
 
     def fit(self, origins, max_windows=MAX_WINDOWS):
-        """Remember at most `max_windows` of each memory before origins, ordered by series."""
+        """Remember windows that end at origins, at most `max_windows` in each memory.
+
+        They are sorted by series.
+        """
         group = np.zeros_like(origins.series) if self.pooled else origins.series
         rows = [rows[spread_over_phases(len(rows), max_windows)] for _, rows in by_group(group)]
         windows = self.windows(self.comparable(origins.take(np.concatenate(rows))))

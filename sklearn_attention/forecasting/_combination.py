@@ -598,7 +598,8 @@ def add_candidate(fitted, candidate, unfitted_kinds):
     Returns
     -------
     fitted : Combination
-        The same as before if the candidate saves less than 2 % of the error.
+        The same as before if the candidate, or its trial, saves too little of the error,
+        or if its mixing weight is below MIN_WEIGHT.
     """
     combined, validation, held_out = fitted.combined, fitted.validation, fitted.held_out
     # 1. Fit the candidate, unless a cheap trial shows that it does not help.

@@ -720,10 +720,14 @@ class Forecaster(AttentionEstimator, ABC):
         return in_order
 
     def _max_end_distances(self, table, n_steps, fresh):
-        """Bound the distances of interval ends from forecasts; (n_series, n_steps)."""
+        """Bound distances of interval ends by the largest moves so far; (n_series, n_steps).
+
+        `fresh` is True if the table holds a `history` that the user passed.
+        """
         distances = max_end_distances(table, n_steps)
         if fresh:
-            # A short history of a series in training has moved less than the series itself.
+            # The history of a training series may be short. All that was observed of it has
+            # moved farther, so the larger of both bounds is taken.
             training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
             learned = max_end_distances(self.observed_, n_steps)[training]
             is_training = (table.training_index >= 0)[:, None]

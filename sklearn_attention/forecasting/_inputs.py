@@ -353,7 +353,7 @@ def count_steps_until(time, date):
     is_text = isinstance(date, str) and not _HAS_ZONE.match(date)
     try:
         if is_text and not date[:4].isdigit():
-            raise ValueError(date)  # The text may begin with a day or a month.
+            raise ValueError(date)  # "03/04/2024" could be March or April.
         is_span = is_text or type(date) is datetime.date
         last = pd.Period(date, None if is_text else "D") if is_span else date
         last = last.end_time if isinstance(last, pd.Period) else pd.Timestamp(last)

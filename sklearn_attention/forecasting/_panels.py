@@ -42,6 +42,8 @@ def over_groups(method):
 
     @functools.wraps(method)
     def call(forecaster, *args, **kwargs):
+        # A fit or backtest of a Dask frame with ids goes to all groups, and so does a call of a
+        # forecaster that was fitted to one (`panel_`). Other calls compute in memory.
         arguments = dict(signature.bind(forecaster, *args, **kwargs).arguments)
         del arguments["self"]
         if name in ("fit", "backtest"):
@@ -167,7 +169,7 @@ def _score(forecaster, name, X, y=None):
     return float(np.average(scores, weights=n_series))
 
 
-# Methods of fitted forecasters that return no frame.
+# Functions that stand in for methods of a fitted panel; `_frame` does for all others.
 _OF_FITTED = {"update": _update, "score": _score}
 
 
@@ -198,8 +200,8 @@ def _prepared(forecaster, X, y):
     sample_rows = rows.map_partitions(
         lambda frame: frame[_hashes(frame) <= largest], meta=rows._meta
     ).compute()
-    # 2. Fit a forecaster to it. If some series cannot be read, they are left out here, and
-    # named after the fit of all groups.
+    # 2. Fit a forecaster to it. If some series cannot be read, they are left out here;
+    # an error lists them once all groups are fitted.
     try:
         sample = clone(forecaster).fit(sample_rows)
     except ValueError:
@@ -208,7 +210,7 @@ def _prepared(forecaster, X, y):
         if not errors or sample_rows.empty:
             raise
         sample = clone(forecaster).fit(sample_rows)
-    # 3. Give the model of all groups the season and the scale of the sample.
+    # 3. Give the model of all groups the season length and `log` of the sample.
     model, seasons = clone(forecaster), getattr(sample, "seasons_", [sample.season_length_])
     if model.season_length == "auto" and len(seasons) == 1:
         model.season_length = seasons[0]
