@@ -430,9 +430,11 @@ class _ScaleCriterion:
         return STEP if n_rows <= max_bumpy_rows else WIDE_STEP
 
     def _approximation(self):
-        """Return the options by which a subset of the sample approximates values on the grid.
+        """Return options of :func:`minimize_scale` with which it computes its grid fast.
 
-        They are empty if the subset would be the sample.
+        ``approximate(scales)`` computes the criterion of a subset of the sample, of which some
+        rows are predicted, and ``error`` is how far its minimum may be from that of the sample.
+        There are no options if this would predict all rows of the sample.
         """
         sample, n_features = self.sample, len(self._rows.columns.numeric)
         if self._in_linear_time and n_features == 1:
@@ -461,10 +463,11 @@ class _ScaleCriterion:
         return {"approximate": approximate, "error": _SAMPLE_ERROR}
 
     def _make_leave_one_out(self, sample, predicted):
-        """Return the LeaveOneOut of a sample, or of its subset.
+        """Return the LeaveOneOut of `sample`, which is `self.sample` or a subset of it.
 
-        Scale 1 stands for the standard deviations of the sample as bandwidth. `predicted` has
-        the positions of the rows to predict; None for all.
+        Scale 1 stands for the standard deviations of `self.sample` in both cases, so that a
+        scale means the same bandwidth. `predicted` has the positions of the rows to predict;
+        None for all.
         """
         return LeaveOneOut(
             sample.X,

@@ -149,12 +149,15 @@ class _GradientSearch:
             return
         if self.space.per_feature and len(self.sample) > _SUBSET_ROWS:
             # A feature whose scale is large, and would grow in a descent, probably does not
-            # matter. The largest scale takes the feature out of the kernel, if that costs
-            # nothing. A descent would need many steps to get there.
+            # matter. Its scale is set to the limit, at which the kernel ignores the feature,
+            # and stays there if the criterion does not grow. A descent would need many steps to
+            # get there.
             best = self.trials.best
             _, gradient = self._value_and_gradient(best)
             is_growing = gradient <= 0
-            is_large = best > math.log(self.space.canonical_ratio)  # above that of a Gaussian
+            # A large scale smooths more than a Gaussian kernel whose bandwidth is the standard
+            # deviation of the feature.
+            is_large = best > math.log(self.space.canonical_ratio)
             self._enlarge_to_limits(np.flatnonzero(is_growing & is_large))
         self._descend(self.trials.best)
         if self.space.per_feature:
@@ -274,7 +277,10 @@ class _GradientSearch:
         return [best, widened, *points]
 
     def _minimize_for_gaussian(self):
-        """Search the best point of a Gaussian kernel, rescale it, and add it to `trials`."""
+        """Search the best point of a Gaussian kernel, and add that of this kernel to `trials`.
+
+        Both points smooth equally, since their scales have the canonical ratio.
+        """
         gaussian_trials = Trials(self.criterion, self.rows)
         rows = self.rows
         if rows.start is not None:  # the start becomes a bandwidth of a Gaussian kernel
@@ -360,9 +366,10 @@ class _GradientSearch:
             return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
         reported_value = self.sample.restore_criterion(value, self.criterion)
         self.trials.report(reported_value, self.space.bandwidth(point))
-        # By the chain rule: `slopes` are the derivatives of the criterion along the Scores, of
-        # which `vjp` makes derivatives along the logarithms of bandwidths and level weights,
-        # and `log_parameters_vjp` of these the derivatives along the coordinates of the point.
+        # The chain rule has three factors. `slopes` are derivatives of the criterion with
+        # respect to the Scores. `vjp` turns them into derivatives with respect to logarithms of
+        # bandwidths and level weights. `log_parameters_vjp` turns these into derivatives with
+        # respect to the coordinates of the point.
         size = self.sample.units.size
         slopes = criterion_slopes(self.criterion, scores, len(self.sample), size)
         return value, self.space.log_parameters_vjp(vjp(slopes))

@@ -285,7 +285,7 @@ def rule_lambdas(n_samples, columns, sample_weight=None):
     largest lambda of a category is multiplied by n^(-2 / (d + 4)), the rate at which the
     optimal lambda shrinks, with d numeric columns and n the sum of the weights.
     """
-    lambdas = columns.highest_lam  # a new array
+    lambdas = columns.highest_lam  # a new array, which may be changed
     if columns.categorical:
         n = n_samples if sample_weight is None else float(np.sum(sample_weight))
         rate = min(1.0, n ** (-2 / (len(columns.numeric) + 4)))
@@ -343,17 +343,18 @@ class Trials:
         if kind not in (None, _SearchStopped):
             return False
         if self.best is None:
-            # `needs` says what a bandwidth would need. The rows of a density have no targets,
-            # and their search has no such options.
-            rows, needs = self._rows, "the criterion is finite: pass numbers"
+            # The message says what holds at no bandwidth, and what to pass instead. A search
+            # for a density, whose rows have no targets, has neither `empty` nor `degree`.
+            rows, condition_and_remedy = self._rows, "the criterion is finite: pass numbers"
             if rows.values is not None:
-                needs = (
+                condition_and_remedy = (
                     f"empty={rows.empty!r} leaves every row with a prediction and degree="
                     f"{rows.degree} leaves degrees of freedom: pass empty='nearest', fewer "
                     "coefficients, more rows, or a number as bandwidth"
                 )
-            message = f"bandwidth={self._name!r} found no bandwidth at which {needs}."
-            raise ValueError(message) from None
+            raise ValueError(
+                f"bandwidth={self._name!r} found no bandwidth at which {condition_and_remedy}."
+            ) from None
         self.was_stopped = kind is _SearchStopped
         return True
 

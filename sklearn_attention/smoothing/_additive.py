@@ -19,11 +19,15 @@ from scipy.linalg import eigh
 
 from .._blocks import IN_MEMORY, blocks_of_queries
 from .._column_stats import column_stats, mean_squares, positive_std, std_above_rounding
-from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
+from .._spline_ridge import N_NODES, NormalEquations, SplineColumns, reml_penalties
 
 # Maximum number of curves of one numeric feature, and of columns of all numeric features
 # together. The levels of categories may have as many columns in addition.
 _MAX_FUNCTIONS, _MAX_COLUMNS = 20, 240
+# A feature has a node for as many rows as this, up to a maximum number of nodes. With 5000 rows
+# of correlated normal features, whose tails are wide, the error was 0.65 times that with 40
+# nodes, on three other sums 1.03 times, and on seven tables 1.003 times.
+_ROWS_PER_NODE, _MAX_NODES = 25, 400
 # A direction is rounding if its eigenvalue, the fraction of it that the ridge keeps, is
 # smaller.
 _MIN_RETAINED = 1e-13
@@ -135,7 +139,9 @@ def learn_terms(keys, values, columns, weights):
     fits_in_memory = n_columns < 2 * _MAX_COLUMNS and len(X) * n_columns < IN_MEMORY
     if not (fits_in_memory and n_columns and output_varies.any()):
         return None
-    splines = [SplineColumns.learn(x, n_curves) for x in X[:, numeric].T.astype(np.float64)]
+    n_nodes = int(np.clip(len(X) // _ROWS_PER_NODE, N_NODES, _MAX_NODES))
+    numbers = X[:, numeric].T.astype(np.float64)
+    splines = [SplineColumns.learn(x, n_curves, n_nodes) for x in numbers]
     terms = AdditiveTerms(
         numeric=np.array(numeric, dtype=np.intp),
         splines=splines,

@@ -190,7 +190,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             )
         if not hasattr(self, "keys_"):
             return self._fit_first_rows(X, y, classes, sample_weight)
-        # New levels of categories get codes before the rows are read as codes.
+        # New levels of X are added to the known levels, by which `_read_rows` encodes X.
         self._extend_rows(X)
         X, y = self._read_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
@@ -247,8 +247,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Classes; of equally probable ones the first. Objects where outputs have classes
-            of several types, such as texts and numbers.
+            Classes; of equally probable ones the first. The dtype is object if outputs have
+            classes of several types, such as texts and numbers.
 
         Raises
         ------
@@ -256,8 +256,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             If `empty` is "nan" and a query has no probabilities to choose by.
         """
         probabilities, rows_without_class = classes_of_outputs(self.predict_proba(X)), ()
-        # With empty="nearest" every query has probabilities. A query without any has none for
-        # all outputs, so the first output tells.
+        # With empty="nearest" every query has probabilities. Otherwise a query lacks them for
+        # all outputs or for none, so that it is enough to look at the first output.
         if self._smoother.empty == "nan":
             first_output = probabilities[0]
             positions = np.arange(len(first_output))

@@ -257,9 +257,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; 0 is a row's absence. With degree 0, at given bandwidths,
-            weight 2 is the row twice. With degree 1 it is not, since the residual of a row
-            leaves out the row with all its weight.
+            Non-negative weights; rows of weight 0 are absent. With degree 0, at given
+            bandwidths, a row of weight 2 counts as two rows. With degree 1 it does not: its
+            residual is predicted without both copies, that of one of two rows with the other.
 
         Returns
         -------

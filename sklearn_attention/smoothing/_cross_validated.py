@@ -101,9 +101,10 @@ class _CrossValidated(SmootherRegressor):
         return ()
 
     def _rows_to_predict(self):
-        """Return the smoother of the rows that candidates are compared on.
+        """Return `smoother_` restricted to the rows on which candidates are compared.
 
-        They are the rows of positive weight that have no outlier among their features.
+        They are the rows of positive weight that have no outlier among their features, as
+        float64, in which candidates are compared whatever the precision of X.
         """
         if self.columns_.categorical:
             raise ValueError(

@@ -29,9 +29,10 @@ class DensityLevelEffects(LevelEffects):
     def _errors(self, category, rows, groups):
         """Return errors of rows whose level is left out, and standard deviations, (n, 1) each.
 
-        `groups` are pairs of positions of rows and a mask of all rows that are left out with
-        them, and `rows` are the positions of all groups, one after the other. An error is the
-        target less the mean of a density that is fitted without the rows of the level.
+        `category` is the column whose levels are left out. Each of `groups` is a pair: the
+        positions of rows that are predicted, and a mask of the rows that are left out for this.
+        `rows` are the positions of all groups, one after the other. An error is the target
+        minus the mean of a density that is fitted without the rows of the level.
         """
         errors = []
         for group, is_left_out in groups:
@@ -39,9 +40,9 @@ class DensityLevelEffects(LevelEffects):
             line = self._line.take(remaining).predict(queries) if self._line else 0.0
             mean = self._averages.take(remaining).predict(queries)
             errors.append(self._values[group] - line - mean)
-        # The standard deviations of the density take the place of leave-one-out residuals:
-        # those of the keys around a query, and of the kernel. The unit keeps squares from
-        # overflowing.
+        # A density has no leave-one-out residuals. Its standard deviations take their place:
+        # their squares are the variance of the targets around a query, plus that of the kernel.
+        # The unit keeps squares from overflowing.
         queries = with_new_levels(self._keys[rows], category)
         unit = replace_zeros(np.abs(self._averages.values).max())
         values = self._averages.values / unit

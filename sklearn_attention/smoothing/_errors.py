@@ -157,6 +157,8 @@ class Errors:
         """
         has_weight = self.smoother.row_weights > 0
         standardized = np.zeros_like(self.loo_residuals)
+        # Each row of positive weight has a variance, and the mean distance of the rows that its
+        # prediction without itself rests on.
         variances, distances = self._loo_variances
         expected = np.sqrt(variances * (1 + self.model_error.squares(distances)))
         standardized[has_weight] = self.loo_residuals[has_weight] / expected

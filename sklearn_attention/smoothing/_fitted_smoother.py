@@ -285,7 +285,7 @@ class FittedSmoother:
 
         Windows of rows in partitions of Dask are not doubled.
         """
-        # With empty="nan", a window without rows is to give NaN, and must not reach to others.
+        # With empty="nan", a window without rows has to stay empty, so that it gives NaN.
         is_asked = self.widening and self.empty == "nearest"
         is_polynomial = self.degree > 0 and len(self.columns.numeric) > 0
         # The windows of an adaptive bandwidth always have enough keys.

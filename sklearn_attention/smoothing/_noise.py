@@ -28,9 +28,10 @@ class Noise:
     autoregressions: tuple = (None,)
 
     def variances_of_sums(self, coefficients):
-        """Return the variances of m sums over the rows of noise times `coefficients` (m, n).
+        """Return the variances of m weighted sums of the noise of all rows.
 
-        The shape is (m, n_outputs), or (m, 1) if rows are independent.
+        Each row of `coefficients` (m, n) has the weights of a sum. The result has the shape
+        (m, n_outputs), or (m, 1) if rows are independent.
         """
         if self.autoregressions[0] is None:
             return (coefficients**2 @ self.variances)[:, None]

@@ -243,8 +243,8 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         r"""Corrected Akaike criterion of the fit [1]_.
 
         It is :math:`\ln(\text{RSS} / n) + (1 + \operatorname{tr} S / n) /
-        (1 - (\operatorname{tr} S + 2) / n)` with the smoother matrix S that predicts. The
-        residual sums of squares, RSS, of several outputs are averaged, each in units of the
+        (1 - (\operatorname{tr} S + 2) / n)` with the smoother matrix S of the training rows.
+        The residual sums of squares, RSS, of several outputs are averaged, each in units of the
         variance of its output.
 
         References

@@ -191,8 +191,8 @@ def _without_effect_of(smoother, j):
     # All keys get the same number in column j, so that their distances along j are 0.
     changes = {"keys": np.where(is_j, 0, smoother.keys)}
     if smoother.is_polynomial and len(columns.numeric) == len(columns.kinds) > 1:
-        # Column j leaves the comparison, so that polynomials have no coefficient for it, which
-        # equal numbers would not determine.
+        # Column j is left out of the columns that are compared. Otherwise polynomials would
+        # have a coefficient for it, which equal numbers do not determine.
         changes["columns"] = columns.without(is_j)
         changes["kernel"] = mixed_kernel(smoother.kernel, changes["columns"], None)
     return smoother.replace(**changes)

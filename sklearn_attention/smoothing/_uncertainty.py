@@ -451,15 +451,20 @@ def jackknife_intervals(left_out, sizes, scale, coverage):
 
 
 def standard_deviations(smoother, X):
-    """Return standard deviations of targets at queries X, (n_queries, n_outputs)."""
+    """Return standard deviations of targets at queries X, (n_queries, n_outputs).
+
+    They are the local standard deviation of the standardised residuals times the expected size
+    of errors at the query. At levels that did not occur in training, the variance of the
+    effects of levels is added to the squares.
+    """
     errors = smoother.errors
     errors.need_all_residuals("return_std=True")
     scales = [
         errors.expected_size(X[rows], smoother.local_rows(X[rows]).effects)
         for rows in _query_blocks(X, smoother)
     ]
-    # The squares of standardised residuals are averaged: a local polynomial of squares could be
-    # negative.
+    # `noise_variance` averages the squares of residuals, in windows in which all rows count
+    # alike. A local polynomial of squares could be negative.
     robustness = errors.settings.robustness
     variance = noise_variance(smoother.unweighted, X, errors.standardized, robustness)
     std = np.sqrt(variance) * np.concatenate(scales)
