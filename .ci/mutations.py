@@ -1027,8 +1027,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "copy.deepcopy(_known(fitted, X)).update(X)",
-        "_known(fitted, X).update(X)",
+        "copy.deepcopy(_fitted(fit_result, X)).update(X)",
+        "_fitted(fit_result, X).update(X)",
         "an update changes forecasters that were stored before",
     ),
     Mutation(
@@ -1039,8 +1039,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "if all(frame.empty for frame in frames) and (frames or fitted is None):",
-        "if fitted is None:",
+        "if all(frame.empty for frame in frames) and (frames or fit_result is None):",
+        "if fit_result is None:",
         "a group without rows is asked for forecasts",
     ),
     Mutation(
