@@ -919,8 +919,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forecaster.py",
-        "distances = np.where(is_training, larger, distances)",
-        "distances = np.where(is_training, learned[table.training_index], distances)",
+        "larger = np.maximum(distances, learned[table.training_index])",
+        "larger = learned[table.training_index]",
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(
@@ -1231,7 +1231,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "_MIN_UNIT * unit_of_origin)",
+        "_MIN_UNIT_RATIO * unit_of_origin)",
         "0 * unit_of_origin)",
         "a jump counts twice in intervals",
     ),

@@ -65,7 +65,7 @@ _MIN_STEPS_OF_YEAR, _MIN_HORIZONS = 30, 20
 # Fraction of the error that trees or a transformer have to save, since they do better on steps
 # held out among those that they learn from than on later ones. A first part of the trees has to
 # save it, too; a transformer that was trained briefly saves several times less than later.
-_MIN_SAVED, _MIN_SAVED_BRIEFLY = 0.02, 1e-3
+_MIN_SAVED, _MIN_SAVED_IN_BRIEF_TRAINING = 0.02, 1e-3
 CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer")
 # These classes learn effects of features themselves, and come after the others.
 _LEARN_FEATURES = (Trees, TransformerCandidate)
@@ -513,6 +513,8 @@ class Combination(NamedTuple):
         Their means with weights that are out-of-fold, too.
     effects : (FeatureEffects or None, list of FeatureEffects)
         Results of `learn_effects`; (None, []) if there are no effects.
+    unfitted_names : tuple of str, default=()
+        Names of candidates that were to be added, but for which series are too short.
     """
 
     combined: CombinedForecast
@@ -520,6 +522,7 @@ class Combination(NamedTuple):
     candidate_forecasts: np.ndarray
     held_out: np.ndarray
     effects: tuple
+    unfitted_names: tuple = ()
 
 
 def fit_combined(
@@ -585,33 +588,32 @@ def fit_combined(
     return Combination(combined, validation, forecasts, held_out, effects)
 
 
-def add_candidate(fitted, candidate, unfitted_kinds):
+def add_candidate(fitted, candidate):
     """Mix a candidate that learns effects of features itself into a Combination.
 
     Parameters
     ----------
     fitted : Combination
     candidate : Trees or TransformerCandidate
-    unfitted_kinds : list
-        The name of the candidate is appended if it has nothing to learn from.
 
     Returns
     -------
     fitted : Combination
-        The same as before if the candidate saves less than 2 % of the error.
+        The candidates of `fitted` without the new one if it, or its cheap trial, saves too
+        little of the error, or if it would get less than `MIN_WEIGHT`.
     """
     combined, validation, held_out = fitted.combined, fitted.validation, fitted.held_out
     # 1. Fit the candidate, unless a cheap trial shows that it does not help.
     is_transformer = isinstance(candidate, TransformerCandidate)
-    candidate, trial = candidate.with_trial(validation)
-    if trial is not None:
-        _, saved = best_mixing_weight(validation, held_out, trial[:, 0])
-        if saved < (_MIN_SAVED_BRIEFLY if is_transformer else _MIN_SAVED):
+    candidate, trial_forecasts = candidate.with_trial(validation)
+    if trial_forecasts is not None:
+        _, saved = best_mixing_weight(validation, held_out, trial_forecasts[:, 0])
+        if saved < (_MIN_SAVED_IN_BRIEF_TRAINING if is_transformer else _MIN_SAVED):
             return fitted
     candidate, forecasts = candidate.fit(validation)
     forecast = forecasts[:, 0]
-    if np.isnan(forecast).all():
-        unfitted_kinds.extend(candidate.names)
+    if np.isnan(forecast).all():  # The series are too short for it.
+        return fitted._replace(unfitted_names=(*fitted.unfitted_names, *candidate.names))
     # 2. Choose its mixing weight. A softmax of errors would give it too little weight, since
     # the other candidates are many and alike.
     mixing_weight, saved = best_mixing_weight(validation, held_out, forecast)

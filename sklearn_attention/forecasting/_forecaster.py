@@ -324,11 +324,11 @@ class Forecaster(AttentionEstimator, ABC):
         if coverage is not None:
             coverage = check_levels("coverage", coverage)
         table, requested = read_request(self, X, history)
-        is_fresh = history is not None
-        forecast_rows, columns = self._forecast_rows(table, requested, coverage, is_fresh)
+        is_history = history is not None
+        forecast_rows, columns = self._forecast_rows(table, requested, coverage, is_history)
         return wrap(requested, forecast_rows, columns)
 
-    def _forecast_rows(self, table, requested, coverages=None, fresh=False):
+    def _forecast_rows(self, table, requested, coverages=None, is_history=False):
         """Forecast the requested steps; return columns and their names.
 
         Without `coverages` there is one column (n_rows,) and no name; otherwise the ends of the
@@ -337,7 +337,7 @@ class Forecaster(AttentionEstimator, ABC):
         if coverages is None:
             return self._requested_columns(table, requested)[:, 0], None
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
-        return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
+        return self._intervals(table, requested, coverages, is_history), ["forecast", *ends]
 
     @over_groups
     def predict_interval(self, X=None, coverage: float = 0.9, *, history=None) -> Any:
@@ -413,8 +413,8 @@ class Forecaster(AttentionEstimator, ABC):
         def ends_from(forecasts, drift, jump):
             return self.calibration_.quantiles(forecasts, levels, drift, jump)
 
-        is_fresh = history is not None
-        quantiles = self._requested_columns(table, requested, ends_from, is_fresh, levels)
+        is_history = history is not None
+        quantiles = self._requested_columns(table, requested, ends_from, is_history, levels)
         return wrap(requested, quantiles[:, 1:], levels)
 
     @over_groups
@@ -646,24 +646,25 @@ class Forecaster(AttentionEstimator, ABC):
         moved = self._encoded(self._aligned(table)[0])
         return replace(plain, table=moved), plain, table.names
 
-    def _intervals(self, table, requested, coverages, fresh):
+    def _intervals(self, table, requested, coverages, is_history):
         """Forecast the requested steps with intervals; (n_rows, 1 + 2 n_coverages)."""
 
         def ends_from(forecasts, drift, jump):
             return self.calibration_.intervals(forecasts, coverages, drift, jump)
 
         levels = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
-        return self._requested_columns(table, requested, ends_from, fresh, levels)
+        return self._requested_columns(table, requested, ends_from, is_history, levels)
 
-    def _requested_columns(self, table, requested, ends_from=None, fresh=False, levels=()):
+    def _requested_columns(self, table, requested, ends_from=None, is_history=False, levels=()):
         """Compute forecasts and ends for the requested steps; (n_rows, 1 + n_ends).
 
         ``ends_from(forecasts, drift, jump)`` returns ends of intervals, or quantiles, at
-        `levels`, of Forecasts, (n_origins, horizon, n_ends). If the series are `fresh`,
-        residuals since the fit are not those of the model.
+        `levels`, of Forecasts, (n_origins, horizon, n_ends). `is_history` says whether the
+        table was passed as `history`: its series are then not measured since the fit, since
+        the model may have learned from them.
         """
         table, unknown = with_unknown_levels(table, self._kept.get("level_shares", ()))
-        columns = self._columns_of_table(table, requested, ends_from, fresh)
+        columns = self._columns_of_table(table, requested, ends_from, is_history)
         variance, dof = np.zeros((len(columns), 1)), 2.0
         for of_category, rows in unknown if ends_from is not None else ():
             # Effects of unknown levels are drawn from the distribution of those of all levels.
@@ -683,7 +684,7 @@ class Forecaster(AttentionEstimator, ABC):
             columns[:, 1:] = self.transform_.clip(ends, origins)
         return columns
 
-    def _columns_of_table(self, table, requested, ends_from=None, fresh=False):
+    def _columns_of_table(self, table, requested, ends_from=None, is_history=False):
         """Compute `_requested_columns` of a table in which all levels are known."""
         # 1. Forecast observed steps, each from the steps before it, as first steps of a
         # horizon.
@@ -696,14 +697,14 @@ class Forecaster(AttentionEstimator, ABC):
         if len(observed) or not len(later):
             origins = Origins(table, series[observed], n_known[observed], self._at_once)
             origins = origins.with_shared_patterns()
-            forecasts, distances = self._with_distances(origins, ends_from, fresh)
+            forecasts, distances = self._with_distances(origins, ends_from, is_history)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
         # 2. Forecast later steps from the ends of the series, moved to the level after a break.
         if len(later):
             moved, since = self._aligned(table)
             ends = Origins.at_ends(moved, self._at_once)
             wider = np.sqrt(1 + _STEPS_OF_DOUBLE_VARIANCE / since)[:, None, None]
-            blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, fresh, wider)
+            blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, is_history, wider)
             columns.append(blocks[series[later], ahead[later]])
         # 3. Convert both back to the original scale, in the order in which they are requested.
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
@@ -711,7 +712,7 @@ class Forecaster(AttentionEstimator, ABC):
         in_order = self.transform_.decode(in_order, origins)
         # 4. Bring ends nearer that are farther from forecasts than the series ever moved.
         if ends_from is not None and len(later):
-            max_distances = self._max_end_distances(table, ahead.max() + 1, fresh)
+            max_distances = self._max_end_distances(table, ahead.max() + 1, is_history)
             max_distance = max_distances[series[later], ahead[later], None]
             center = in_order[later, :1]
             in_order[later] = np.clip(
@@ -719,24 +720,31 @@ class Forecaster(AttentionEstimator, ABC):
             )
         return in_order
 
-    def _max_end_distances(self, table, n_steps, fresh):
-        """Bound the distances of interval ends from forecasts; (n_series, n_steps)."""
-        distances = max_end_distances(table, n_steps)
-        if fresh:
-            # A short history of a series in training has moved less than the series itself.
-            training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
-            learned = max_end_distances(self.observed_, n_steps)[training]
-            is_training = (table.training_index >= 0)[:, None]
-            larger = np.maximum(distances, learned[table.training_index])
-            distances = np.where(is_training, larger, distances)
-        return distances
+    def _max_end_distances(self, table, n_steps, is_history):
+        """Return how far interval ends may be from forecasts; (n_series, n_steps).
 
-    def _blocks_ahead(self, ends, n_steps, ends_from, fresh, wider):
+        k steps ahead it is the largest change of the series within k steps, times 1.75; see
+        `max_end_distances`. A `history` may be much shorter than what was observed of the same
+        series in training, where it may have changed more: the larger distance of both counts.
+        """
+        distances = max_end_distances(table, n_steps)
+        if not is_history:
+            return distances
+        training_index = self.observed_.training_index
+        is_observed = training_index >= 0
+        learned = np.empty((len(self.scale_), n_steps))
+        learned[training_index[is_observed]] = max_end_distances(self.observed_, n_steps)[
+            is_observed
+        ]
+        larger = np.maximum(distances, learned[table.training_index])
+        return np.where((table.training_index >= 0)[:, None], larger, distances)
+
+    def _blocks_ahead(self, ends, n_steps, ends_from, is_history, wider):
         """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends).
 
         Distances are multiplied by `wider` (n_series, 1, 1).
         """
-        forecasts, distances = self._with_distances(ends, ends_from, fresh)
+        forecasts, distances = self._with_distances(ends, ends_from, is_history)
         first, table, distances = forecasts, forecasts.origins.table, wider * distances
         blocks = [forecasts.mean[:, :, None] + distances]
         while len(blocks) * self._at_once < n_steps:
@@ -748,7 +756,7 @@ class Forecaster(AttentionEstimator, ABC):
             blocks.append(forecasts.mean[:, :, None] + factor * distances)
         return np.concatenate(blocks, axis=1)
 
-    def _with_distances(self, origins, ends_from, fresh):
+    def _with_distances(self, origins, ends_from, is_history):
         """Forecast at origins in series on the original scale.
 
         Returns
@@ -766,7 +774,7 @@ class Forecaster(AttentionEstimator, ABC):
             forecasts, _ = self._follow(self._forecasts(origins), last)
             return forecasts, np.zeros((*forecasts.mean.shape, 1))
         calibration, n, drift = self.calibration_, len(origins), np.ones(len(origins))
-        since, rows = calibration.origins_since(origins, fresh)
+        since, rows = calibration.origins_since(origins, is_history)
         if len(since):
             forecasts = self._forecasts(origins.joined(since), calibration.levels)
             drift = calibration.drift(forecasts.take(slice(n, None)), rows, origins)
