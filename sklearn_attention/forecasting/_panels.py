@@ -134,14 +134,14 @@ def _fit(forecaster, X, y=None):
     """Fit a forecaster to each group of series, and keep them in a Panel as `panel_`."""
     prepared = _prepare(forecaster, X, y)
     sample = prepared.sample
+    options = {
+        "reference": prepared.reference,
+        "freq": sample.observed_.time.freq,
+        "may_drop_log": getattr(forecaster, "log", None) == "auto",
+    }
     fit_results = _persist_fit_results(
-        _task(
-            _fit_group, prepared.model, rows,
-            reference=prepared.reference, freq=sample.observed_.time.freq,
-            may_drop_log=getattr(forecaster, "log", None) == "auto",
-        )
-        for rows in prepared.groups
-    )  # fmt: skip
+        _task(_fit_group, prepared.model, rows, **options) for rows in prepared.groups
+    )
     for name in [name for name in vars(forecaster) if name.endswith("_")]:
         delattr(forecaster, name)
     for name in ("n_features_in_", "feature_names_in_", "horizon_", "season_length_"):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr, softmax
 from sklearn.isotonic import isotonic_regression
 
+from ._analogs import Analogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
 from ._classical import Classical, methods_of, smooth
@@ -211,6 +212,7 @@ def _with_new_names(kind, **new_names):
 
 # Builders by the name of the stored class. The last ones only rename fields of 0.2.0.
 BUILDERS = {
+    "Analogs": _with_new_names(Analogs, share="seasonal_share"),
     "Calibration": stored_calibration,
     "CandidateAttention": stored_attention,
     "Classical": stored_classical,

@@ -386,9 +386,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             return
         # 3. Otherwise all candidates are fitted, and combined by their out-of-fold errors.
         fitted = self._fit_candidates(table, kinds, feature_kinds, transformer, unfitted)
-        self.combined_, validation, held_out = (
-            fitted.combined, fitted.validation, fitted.held_out
-        )  # fmt: skip
+        self.combined_, validation = fitted.combined, fitted.validation
+        held_out = fitted.held_out
         # 4. In a panel a ridge regression on all origins corrects classical forecasts.
         classical_weight = self.combined_.mean_weight_of(Classical)
         if validation.is_panel and classical_weight >= _MIN_CLASSICAL_WEIGHT:
