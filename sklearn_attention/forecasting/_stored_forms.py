@@ -19,6 +19,7 @@ from ._ridges import WindowRidge
 from ._season import SeasonalAdjustment
 from ._table import Table
 from ._transform import Transform
+from ._trees import Trees
 
 # What exponential smoothing tried in 0.2.0.
 _METHODS = methods_of(
@@ -220,6 +221,9 @@ BUILDERS = {
     "CombinedForecast": _with_new_names(CombinedForecast, of_new_series="new_series_weights"),
     "FeatureBasis": _with_new_names(FeatureBasis, bends="hinge_features"),
     "Table": _with_new_names(Table, identity="training_index", known="future_columns"),
+    "Trees": _with_new_names(
+        Trees, dated="has_calendar", drifts="levels_drift", averaged="averaged_columns"
+    ),
     "Transform": _with_new_names(Transform, least="min_positive"),
 }
 STORED_FORMS = ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork
