@@ -316,8 +316,8 @@ def relative_errors(errors, series, is_squared, counts=1.0):
 
     # 1. Average errors over origins. If a candidate has no forecast at some origins, the others
     # may be easier or harder than these. Its total error is then not divided by its number of
-    # origins, but by (number of all origins) * q. q is the total error at its origins divided by
-    # that at all origins, both of the complete candidates, which have forecasts at all origins.
+    # origins, but by (number of all origins) * q. q is the total error at its origins, divided
+    # by that at all origins, of the complete candidates, which have forecasts at all origins.
     total, count = sum_by_series(errors), sum_by_series(1.0)
     is_validated, max_count = count > 0, count.max(axis=1, keepdims=True)
     is_complete = (count == max_count)[series]

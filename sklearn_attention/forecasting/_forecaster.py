@@ -329,10 +329,10 @@ class Forecaster(AttentionEstimator, ABC):
         return wrap(requested, forecast_rows, columns)
 
     def _forecast_rows(self, table, requested, coverages=None, is_history=False):
-        """Forecast the requested steps; return columns and their names.
+        """Forecast the requested steps; return an array and the names of its columns.
 
-        Without `coverages` there is one column (n_rows,) and no name; otherwise the ends of the
-        intervals follow it, (n_rows, 1 + 2 n_coverages).
+        Without `coverages` the array (n_rows,) has the forecasts, and the names are None.
+        Otherwise it (n_rows, 1 + 2 n_coverages) has the ends of the intervals beside them.
         """
         if coverages is None:
             return self._requested_columns(table, requested)[:, 0], None
@@ -658,23 +658,37 @@ class Forecaster(AttentionEstimator, ABC):
     def _requested_columns(self, table, requested, ends_from=None, is_history=False, levels=()):
         """Compute forecasts and ends for the requested steps; (n_rows, 1 + n_ends).
 
-        ``ends_from(forecasts, drift, jump)`` returns ends of intervals, or quantiles, at
-        `levels`, of Forecasts, (n_origins, horizon, n_ends). `is_history` says whether the
-        table was passed as `history`: its series are then not measured since the fit, since
-        the model may have learned from them.
+        An end is the end of an interval, or a quantile.
+
+        Parameters
+        ----------
+        table : Table
+            Series to forecast from, on the original scale.
+        requested : Table
+            Steps to forecast.
+        ends_from : callable, default=None
+            ``ends_from(forecasts, drift, jump)`` returns the ends (n_origins, horizon, n_ends)
+            of Forecasts. The further arguments are those of `Calibration.intervals`. None for
+            no ends.
+        is_history : bool, default=False
+            Whether the table was passed as `history`. The model may have learned from any of
+            its steps, so that training series have no drift since the fit.
+        levels : sequence of float, default=()
+            Level of each end.
         """
         table, unknown = with_unknown_levels(table, self._kept.get("level_shares", ()))
         columns = self._columns_of_table(table, requested, ends_from, is_history)
+        # An unknown level of a category may have the effect of any level. The variance of the
+        # forecasts with each of the levels is added to that of the forecast.
         variance, dof = np.zeros((len(columns), 1)), 2.0
-        for of_category, rows in unknown if ends_from is not None else ():
-            # Effects of unknown levels are drawn from the distribution of those of all levels.
+        for category_columns, rows in unknown if ends_from is not None else ():
             forecasts, features = [], table.features.copy()
-            for level in np.eye(len(of_category)):
-                features[np.ix_(rows, of_category)] = level
+            for indicators in np.eye(len(category_columns)):
+                features[np.ix_(rows, category_columns)] = indicators
                 with_level = replace(table, features=features)
                 forecasts.append(self._columns_of_table(with_level, requested)[:, :1])
             variance += np.var(forecasts, axis=0, ddof=1)
-            dof = max(dof, len(of_category) - 1)
+            dof = max(dof, len(category_columns) - 1)
         if variance.any():
             effects = EffectDistribution(np.sqrt(variance), np.full(variance.shape, dof))
             ends = effects.inflate(columns[:, 1:, None], columns[:, :1], levels)[:, :, 0]
@@ -710,7 +724,7 @@ class Forecaster(AttentionEstimator, ABC):
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
         origins = plain.at_steps(series, np.minimum(n_known, plain.n_known[series]))
         in_order = self.transform_.decode(in_order, origins)
-        # 4. Bring ends nearer that are farther from forecasts than the series ever moved.
+        # 4. Limit the distances of ends from forecasts by the largest moves of the series.
         if ends_from is not None and len(later):
             max_distances = self._max_end_distances(table, ahead.max() + 1, is_history)
             max_distance = max_distances[series[later], ahead[later], None]
@@ -740,9 +754,22 @@ class Forecaster(AttentionEstimator, ABC):
         return np.where((table.training_index >= 0)[:, None], larger, distances)
 
     def _blocks_ahead(self, ends, n_steps, ends_from, is_history, wider):
-        """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends).
+        """Forecast at least `n_steps` after the ends of series, in blocks of a horizon.
 
-        Distances are multiplied by `wider` (n_series, 1, 1).
+        Parameters
+        ----------
+        ends : Origins
+            Origin at the end of each series.
+        n_steps : int
+        ends_from, is_history
+            As for `_requested_columns`.
+        wider : ndarray of shape (n_series, 1, 1)
+            Factor of the distances of interval ends from forecasts.
+
+        Returns
+        -------
+        columns : ndarray of shape (n_series, n_blocks * horizon, 1 + n_ends)
+            Forecasts, and ends of intervals.
         """
         forecasts, distances = self._with_distances(ends, ends_from, is_history)
         first, table, distances = forecasts, forecasts.origins.table, wider * distances
@@ -765,7 +792,7 @@ class Forecaster(AttentionEstimator, ABC):
         distances : ndarray of shape (n_origins, horizon, 1 + n_ends)
             0, and the ends minus the forecasts. Without `ends_from` there are no ends.
         """
-        # Last values are taken before outliers are damped, since an outlier may be a jump.
+        # The last values include outliers, since an outlier may be a jump.
         last = replace(origins, table=self.transform_.encode(origins.table)).past(
             _LASTING_STEPS
         )
@@ -786,16 +813,25 @@ class Forecaster(AttentionEstimator, ABC):
         return forecasts, np.concatenate(columns, axis=2) - columns[0]
 
     def _follow(self, forecasts, last):
-        """Move forecasts by jumps that last, and find what intervals have to reach.
+        """Move forecasts by jumps that last, and find how far intervals have to reach.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+        last : ndarray of shape (n_origins, n_last)
+            Last values of each series, outliers included.
 
         Returns
         -------
         forecasts : Forecasts
         distance : ndarray of shape (n_origins, horizon)
-            Distance from these forecasts to what intervals have to reach: the present level, or
-            after a jump that lasts the forecasts without it. It is 0 without a jump.
+            Distance from these forecasts to a level that intervals have to contain: the present
+            one, or after a jump that lasts the one of the forecasts that were not moved. It is
+            0 without a jump.
         """
         if not hasattr(self, "calibration_"):  # while fitting
             return forecasts, np.zeros_like(forecasts.mean)
         jump, lasting = self.calibration_.jumps(forecasts, last)
+        # After a jump that lasts, `jump` equals `lasting`, and the distance is -lasting: that
+        # from the moved forecasts back to the forecasts before.
         return forecasts.moved(lasting), jump - 2 * lasting
