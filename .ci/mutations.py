@@ -1261,8 +1261,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_backtest.py",
-        "first = self.ends[self.seen].min()",
-        "first = self.ends[self.seen].max()",
+        "first = self.ends[self.seen_series].min()",
+        "first = self.ends[self.seen_series].max()",
         "features between the ends of series are lost",
     ),
     Mutation(
