@@ -115,7 +115,7 @@ class PanelRidge:
     def corrected(self, origins):
         """Correct the mean of the classical forecasts; (n_origins, horizon)."""
         features = _Features(origins, self.classical)
-        corrections = [features.of_step(step) @ coef for step, coef in enumerate(self.coef)]
+        corrections = [features.features_at(step) @ coef for step, coef in enumerate(self.coef)]
         return features.level + features.unit * (features.mean + np.stack(corrections, axis=1))
 
 
@@ -161,7 +161,7 @@ class _Features:
         targets = np.where(is_constant, np.nan, origins.targets())
         self.targets = (targets - self.level) / divisor
 
-    def of_step(self, step):
+    def features_at(self, step):
         """Join the features of one step ahead; (n_origins, n_features)."""
         mean = np.arcsinh(self.mean[:, [step]])
         return np.hstack([self.past, self.deviations[:, :, step], mean])
@@ -185,7 +185,7 @@ class _Features:
         # 2. Solve the normal equations of each step ahead, with a penalty.
         coef = []
         for step in range(is_target.shape[1]):
-            features = self.of_step(step)
+            features = self.features_at(step)
             weighted = (weights * is_target[:, step])[:, None] * features
             gram = features.T @ weighted
             penalty = _PENALTY * np.diag(gram) + 1e-9 * (1 + np.trace(gram))
