@@ -919,8 +919,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_forecaster.py",
-        "distances = np.where(is_training, larger, distances)",
-        "distances = np.where(is_training, learned[table.training_index], distances)",
+        "larger = np.maximum(distances, learned[table.training_index])",
+        "larger = learned[table.training_index]",
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(
@@ -1027,8 +1027,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "copy.deepcopy(_known(fitted, X)).update(X)",
-        "_known(fitted, X).update(X)",
+        "copy.deepcopy(_fitted(fit_result, X)).update(X)",
+        "_fitted(fit_result, X).update(X)",
         "an update changes forecasters that were stored before",
     ),
     Mutation(
@@ -1039,8 +1039,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "if all(frame.empty for frame in frames) and (frames or fitted is None):",
-        "if fitted is None:",
+        "if all(frame.empty for frame in frames) and (frames or fit_result is None):",
+        "if fit_result is None:",
         "a group without rows is asked for forecasts",
     ),
     Mutation(
@@ -1231,7 +1231,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "_MIN_UNIT * unit_of_origin)",
+        "_MIN_UNIT_RATIO * unit_of_origin)",
         "0 * unit_of_origin)",
         "a jump counts twice in intervals",
     ),
@@ -1261,8 +1261,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_backtest.py",
-        "first = self.ends[self.seen].min()",
-        "first = self.ends[self.seen].max()",
+        "first = self.ends[self.seen_series].min()",
+        "first = self.ends[self.seen_series].max()",
         "features between the ends of series are lost",
     ),
     Mutation(

@@ -122,7 +122,7 @@ def main():
             if size is None:
                 found, n_groups = model(18).fit(rows).predict(coverage=0.9), 1
             else:
-                _panels._GROUP = size
+                _panels._SERIES_PER_GROUP = size
                 with dask.config.set(scheduler="synchronous"):
                     fitted = model(18).fit(parts)
                     found = fitted.predict(coverage=0.9).compute()

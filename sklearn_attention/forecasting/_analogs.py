@@ -16,6 +16,7 @@ compares 250 queries with 4000 keys.
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from .._column_stats import replace_zeros
 from .._validation import check_bandwidth
 from ..attention._tables import attention_weights, heaviest, weighted_quantiles
 from ..kernels import Kernel, RadialKernel
-from ._origins import PANEL, SEASONAL, STANDARD, Windows
+from ._origins import PANEL, SEASONAL, STANDARD, Origins, Windows
 from ._table import by_group, chunks, spread_over_phases
 
 # A series needs 20 windows to be forecast from its own.
@@ -36,8 +37,8 @@ _COST_OF_OWN_WINDOWS = 1.02
 # together. On five sets of 8000 to 330 000 windows errors are 0.98 of those with all windows.
 # The latest windows have less held-out error than evenly spread ones at 2 of 30 cuts.
 MAX_WINDOWS = 20_000
-# At most 4 million weights are computed at once, and 65 536 pairs of windows in a search, which
-# stay in cache.
+# At most 4 million weights of windows are computed at once in a forecast. A search computes
+# those of 65 536 pairs of a query and a key at once, which stay in cache.
 _MAX_WEIGHTS, PAIRS = 4_000_000, 2**16
 # Windows whose standard deviation is less than 0.1 times the median one of their series are no
 # analogs: what followed them would be measured in a unit close to 0.
@@ -74,11 +75,12 @@ class Analogs:
     normalize : str or None
         Level and unit of windows, as in `Windows.at_origins`.
     scale : ndarray of shape (n_series,)
-        The unit of series for "last" and "seasonal".
+        Unit of each training series, in which windows are if `normalize` is "last" or
+        "seasonal" and there are several series.
     bandwidth : ndarray of shape (n_columns,)
         Divides the columns of the keys.
     pooled : bool
-        Whether series are forecast from the windows of all.
+        Whether series are forecast from the windows of all series, or from their own.
     keys : ndarray of shape (n_windows, n_columns)
         Steps of the windows, features of these steps that are known only up to now, and known
         features of the steps that followed.
@@ -88,7 +90,7 @@ class Analogs:
         Training series, ascending, and position of the first step that followed.
     season : int
         Number of steps in a season.
-    share : float
+    seasonal_share : float
         Share of the last season, relative to its mean, that is subtracted from values.
     last_share : float or ndarray of shape (horizon,)
         Share of the deviation of the last value from its level that is subtracted from values.
@@ -105,13 +107,15 @@ class Analogs:
     series: np.ndarray | None = None
     steps: np.ndarray | None = None
     season: int = 1
-    share: float = 1.0
+    seasonal_share: float = 1.0
     last_share: float | np.ndarray = 0.0
 
     def fit(self, origins, max_windows=MAX_WINDOWS):
-        """Remember windows that end at origins, at most `max_windows` in each memory.
+        """Remember the windows before `origins` with what followed them.
 
-        They are sorted by series.
+        Each memory, the windows of all series or of each series, has at most `max_windows`,
+        spread evenly over time and over the phases of any season. `origins` are ordered by
+        series, and so are the windows. Windows that hardly vary are left out.
         """
         group = np.zeros_like(origins.series) if self.pooled else origins.series
         rows = [rows[spread_over_phases(len(rows), max_windows)] for _, rows in by_group(group)]
@@ -181,7 +185,7 @@ class Analogs:
         return rows[order], np.concatenate(windows)[order], np.concatenate(weights)[order]
 
     def windows(self, origins):
-        """Make Windows before origins, as they are compared."""
+        """Make the Windows before origins with the level and unit of these analogs."""
         # Series of different sizes are only alike in units of their own.
         has_series_unit = self.normalize in ("last", "seasonal") and len(self.scale) > 1
         unit = origins.series_units(self.scale)[:, None] if has_series_unit else 1.0
@@ -191,27 +195,34 @@ class Analogs:
             self.normalize,
             unit,
             self.season,
-            self.share,
+            self.seasonal_share,
             self.last_share,
         )
 
-    def with_share(self, origins):
-        """Set the share of the last season that fits what followed best, by least squares."""
+    def with_seasonal_share(self, origins):
+        """Fit `seasonal_share` to what followed windows at `origins`, by least squares."""
         if self.normalize not in SEASONAL:
             return self
         origins = self.sample(origins, MAX_KEYS)
-        without_season = replace(self, share=0.0).windows(origins)
-        with_season = replace(self, share=1.0).windows(origins)
+        without_season = replace(self, seasonal_share=0.0).windows(origins)
+        with_season = replace(self, seasonal_share=1.0).windows(origins)
         season = (with_season.level - without_season.level) / without_season.unit
         share = np.sum(season * without_season.values) / replace_zeros(np.sum(season**2))
-        return replace(self, share=float(np.clip(share, 0, 1)))
+        return replace(self, seasonal_share=float(np.clip(share, 0, 1)))
 
     def sample(self, origins, max_windows):
-        """Spread up to `max_windows` over origins, and choose those that can be compared."""
+        """Choose at most `max_windows` of the origins, and leave out those that are no analogs.
+
+        They are spread evenly over time and over the phases of any season.
+        """
         return self.comparable(origins.take(spread_over_phases(len(origins), max_windows)))
 
     def comparable(self, origins):
-        """Choose origins whose windows vary enough for what followed to be in their unit."""
+        """Leave out origins whose windows vary so little that they are no analogs.
+
+        This concerns windows that are divided by their standard deviation: what followed is in
+        the same unit, and would be huge. All origins are returned in other units.
+        """
         if self.normalize not in STANDARD:
             return origins
         past, later = origins.past(self.lookback), origins.targets()
@@ -255,7 +266,7 @@ class Analogs:
 
 
 def first_steps(origins):
-    """Return the first step to forecast of each origin, on the index of all series."""
+    """Return the position of the first step to forecast on the time index; (n_origins,)."""
     return origins.table.starts[origins.series] + origins.n_known
 
 
@@ -266,6 +277,60 @@ def refuse_negative(negative, kernel):
             f"kernel={kernel!r} takes negative values, which cannot be weights of what "
             "followed similar windows: choose a positive kernel, such as 'gaussian'."
         )
+
+
+class SearchGroup(NamedTuple):
+    """Windows to be predicted in a search, and the memory that they are predicted from.
+
+    Attributes
+    ----------
+    tests : Origins
+        Origins of the windows to be predicted.
+    memory : Origins
+        Origins of the windows to predict from.
+    is_usable : ndarray of bool of shape (n_tests, n_memory)
+        False where both windows have a step to forecast in common.
+    """
+
+    tests: Origins
+    memory: Origins
+    is_usable: np.ndarray
+
+
+class SearchArrays(NamedTuple):
+    """Windows of a SearchGroup in arrays.
+
+    An outcome is what followed a window: its values at the steps that are compared, and in the
+    last column the deviation of the last value of the window from its level.
+
+    Attributes
+    ----------
+    queries : ndarray of shape (n_queries, n_columns)
+        Windows to be predicted.
+    targets : ndarray of shape (n_queries, n_steps + 1)
+        Their outcomes.
+    keys : ndarray of shape (n_keys, n_columns)
+        Windows to predict from.
+    values : ndarray of shape (n_keys, n_steps + 1)
+        Their outcomes.
+    is_usable : ndarray of bool of shape (n_queries, n_keys)
+    """
+
+    queries: np.ndarray
+    targets: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    is_usable: np.ndarray
+
+    @classmethod
+    def from_group(cls, analogs, group, steps):
+        """Make the windows of a SearchGroup, and their outcomes at some `steps` ahead."""
+        queries, keys = analogs.windows(group.tests), analogs.windows(group.memory)
+        targets, values = (
+            np.column_stack([windows.values[:, steps], windows.last_deviation])
+            for windows in (queries, keys)
+        )
+        return cls(queries.keys, targets, keys.keys, values, group.is_usable)
 
 
 def choose_analogs(analogs, origins, lookbacks, bandwidth):
@@ -284,7 +349,7 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
     lookbacks : list of int
         Lookbacks that are tried, ascending.
     bandwidth : "loo", float or array-like
-        A number is the only one tried.
+        "loo" is searched; a number, or one for each column, is the only bandwidth tried.
 
     Returns
     -------
@@ -292,47 +357,38 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
         The best analogs of each way with their mean squared error, in units of windows of the
         shortest lookback; NaN if no window can be predicted from others.
     """
-    # 1. Pair windows with the memories that they are predicted from, by whether these are
-    # pooled. The shortest windows decide which can be compared; longer ones do not vary much
-    # less.
+    # 1. Group windows by the memory that they are predicted from. The shortest windows decide
+    # which can be compared; longer ones do not vary much less.
     shortest = replace(analogs, lookback=lookbacks[0])
     origins = origins.take(origins.n_known >= lookbacks[-1])
     sample, horizon = shortest.sample(origins, MAX_KEYS), origins.horizon
     tests = sample.take(spread_over_phases(len(sample), _MAX_TESTS))
-    groups_of_memory = _groups_of_memory(shortest, origins, sample, tests)
+    groups_by_pooling = _groups_by_pooling(shortest, origins, sample, tests)
     # 2. Search the bandwidth for each lookback and memory.
     steps, searches = evenly_spread(np.arange(horizon), _MAX_STEPS), isinstance(bandwidth, str)
     has_level = searches and analogs.normalize in (*SEASONAL, *STANDARD)
     results_of_ways = [[] for _ in range(1 + has_level)]
     for lookback in lookbacks:
         analogs = replace(analogs, lookback=lookback)
-        sample_windows = analogs.windows(sample)
-        key_stds = _key_stds(sample_windows.keys, lookback)
+        key_stds = _key_stds(analogs.windows(sample).keys, lookback)
         if not searches:
             checked = check_bandwidth(bandwidth, len(key_stds))
             key_stds = np.broadcast_to(checked, len(key_stds)) / np.sqrt(lookback)
-        for pooled, groups in groups_of_memory.items():
-            pairs, unit_ratios = [], [np.empty(0)]
-            for tested, memory, is_usable in groups:
-                queries = analogs.windows(tested)
-                keys = sample_windows if memory is sample else analogs.windows(memory)
-                pairs.append(
-                    (
-                        *(queries.keys, queries.values[:, steps], queries.last_deviation),
-                        *(keys.keys, keys.values[:, steps], keys.last_deviation),
-                        is_usable,
-                    )
-                )
-                unit_ratios.append((queries.unit / shortest.windows(tested).unit)[:, 0])
+        for pooled, groups in groups_by_pooling.items():
+            arrays = [SearchArrays.from_group(analogs, group, steps) for group in groups]
             ways = search_bandwidth(
-                pairs, key_stds, lookback, analogs.kernel, searches, has_level
+                arrays, key_stds, lookback, analogs.kernel, searches, has_level
             )
+            # Errors of different lookbacks are compared in the units of the shortest windows.
+            unit_ratios = [
+                (analogs.windows(group.tests).unit / shortest.windows(group.tests).unit)[:, 0]
+                for group in groups
+            ]
             is_costly = not pooled and len(analogs.scale) >= PANEL
             for results, (best_bandwidth, errors, share) in zip(
                 results_of_ways, ways, strict=True
             ):
-                # Errors of different lookbacks are compared in the same units.
-                errors = errors * np.concatenate(unit_ratios) ** 2 if pairs else [np.nan]
+                errors = errors * np.concatenate(unit_ratios) ** 2 if groups else [np.nan]
                 size = np.sqrt(errors).mean() * (_COST_OF_OWN_WINDOWS if is_costly else 1)
                 share_of_steps = np.broadcast_to(share, len(steps))
                 fitted = replace(
@@ -349,28 +405,44 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
     return [(fitted, error) for _, error, fitted in best_results]
 
 
-def _groups_of_memory(analogs, origins, sample, tests):
-    """Pair tests with memories, by whether these are pooled; a dict of lists of groups.
+def _groups_by_pooling(analogs, origins, sample, tests):
+    """Group the windows to be predicted by their memory, for each choice of memories.
 
-    Memories that are not pooled are the windows of each series of the `origins`, if there are
-    several series and enough windows; the `sample` of all serves the other tests.
+    Parameters
+    ----------
+    analogs : Analogs
+    origins : Origins
+        Origins of all windows that are learned from.
+    sample : Origins
+        Some of them, of all series.
+    tests : Origins
+        Origins of the windows to be predicted.
+
+    Returns
+    -------
+    groups_by_pooling : dict
+        A list of SearchGroup for True, where all windows are predicted from the sample, and
+        one for False, where they are predicted from windows of their own series if these are
+        enough, otherwise from the sample. Without a series that has enough, False is no key.
     """
-    groups_of_memory = {True: pair_with_memories(tests, [(sample, 1)])}
+    groups_by_pooling = {True: group_by_memory(tests, [(sample, 1)])}
+    n_series = len(analogs.scale)
     has_enough = np.bincount(origins.series).max() >= MIN_OWN_WINDOWS + origins.horizon
-    if len(analogs.scale) > 1 and has_enough:
+    if n_series > 1 and has_enough:
         memories = [
             (analogs.sample(origins.take(origins.series == i), MAX_KEYS), MIN_OWN_WINDOWS)
             for i in np.unique(tests.series)
         ]
-        groups_of_memory[False] = pair_with_memories(tests, [*memories, (sample, 1)])
-    return groups_of_memory
+        groups_by_pooling[False] = group_by_memory(tests, [*memories, (sample, 1)])
+    return groups_by_pooling
 
 
-def pair_with_memories(tests, memories):
-    """Pair windows to be predicted with those that they are predicted from.
+def group_by_memory(tests, memories):
+    """Group windows to be predicted by the memory that they are predicted from.
 
-    A window is predicted from the first memory that has its series, and enough windows that
-    share no step to forecast with it, or would if all were of one series.
+    A window is predicted from the first memory that has windows of its series, and enough
+    windows that have no step to forecast in common with it. Windows of all series count here,
+    and have such a step in common if their origins are closer than a horizon in time.
 
     Parameters
     ----------
@@ -381,8 +453,8 @@ def pair_with_memories(tests, memories):
 
     Returns
     -------
-    groups : list of (Origins, Origins, ndarray of bool of shape (n_tests, n_keys))
-        Tests, their memory, and which windows of the memory each of them may use.
+    groups : list of SearchGroup
+        Windows for which no memory is enough are in none of them.
     """
     groups = []
     for memory, min_windows in memories:
@@ -392,12 +464,12 @@ def pair_with_memories(tests, memories):
             is_usable.sum(axis=1) >= min_windows
         )
         if is_served.any():
-            groups.append((tests.take(is_served), memory, is_usable[is_served]))
+            groups.append(SearchGroup(tests.take(is_served), memory, is_usable[is_served]))
             tests = tests.take(~is_served)
     return groups
 
 
-def search_bandwidth(pairs, key_stds, lookback, kernel, searches=True, has_level=False):
+def search_bandwidth(groups, key_stds, lookback, kernel, searches=True, has_level=False):
     """Search the bandwidth of least squared error, in one or two ways.
 
     If windows have a level, the bandwidth is searched a second time for values from which the
@@ -407,9 +479,7 @@ def search_bandwidth(pairs, key_stds, lookback, kernel, searches=True, has_level
 
     Parameters
     ----------
-    pairs : list of tuple
-        Keys, values and deviations of windows to be predicted, those of windows to predict
-        from, and which of these each may use.
+    groups : list of SearchArrays
     key_stds : ndarray of shape (n_columns,)
         Standard deviations of the keys: the first `lookback` columns are the window, the others
         features.
@@ -422,9 +492,9 @@ def search_bandwidth(pairs, key_stds, lookback, kernel, searches=True, has_level
     Returns
     -------
     ways : list of tuple
-        * bandwidth : ndarray of shape (n_columns,), without pairs the largest of those tried;
-        * errors : ndarray of shape (n_queries,);
-        * last_share : ndarray of shape (n_steps,).
+        * bandwidth : ndarray of shape (n_columns,), without groups the largest of those tried;
+        * errors : ndarray of shape (n_queries,), mean squares over steps;
+        * last_share : ndarray of shape (n_steps,), 0 in the first way.
     """
 
     def bandwidth_of(factor, feature_factor):
@@ -433,86 +503,99 @@ def search_bandwidth(pairs, key_stds, lookback, kernel, searches=True, has_level
         return bandwidth
 
     factors, finer_factors = (_FACTORS, _FINER_FACTORS) if searches else ([1.0], [])
-    if not pairs:
+    if not groups:
         return [(bandwidth_of(factors[-1], 1.0), np.empty(0), 0.0)] * (1 + has_level)
-    chunks_of_pairs = _chunks_of_pairs(pairs, key_stds, lookback)
+    chunks_of_groups = _chunks_of_groups(groups, key_stds, lookback)
 
     @cache
     def residuals(factor, feature_factor):
-        """Subtract kernel averages from values and deviations; (n_queries, n_steps + 1)."""
+        """Subtract kernel averages from the outcomes of queries; (n_queries, n_steps + 1)."""
         residuals_of_chunks, bandwidth = [], bandwidth_of(factor, feature_factor)
-        for (
-            to_windows,
-            to_features,
-            queries,
-            keys,
-            is_usable,
-            values,
-            targets,
-        ) in chunks_of_pairs:
-            squared = to_windows + to_features / feature_factor**2
+        for chunk in chunks_of_groups:
+            arrays = chunk.arrays
+            squared = chunk.window_distances + chunk.feature_distances / feature_factor**2
             squared = squared / (factor**2 * lookback)
-            log_weights = _log_kernel(kernel, squared, queries, keys, bandwidth)
-            weights = normalized(log_weights, squared, is_usable)
-            residuals_of_chunks.append(targets - weights @ values)
+            log_weights = _log_kernel(kernel, squared, arrays.queries, arrays.keys, bandwidth)
+            weights = normalized(log_weights, squared, arrays.is_usable)
+            residuals_of_chunks.append(arrays.targets - weights @ arrays.values)
         return np.concatenate(residuals_of_chunks)
 
     if searches and isinstance(kernel, RadialKernel):
-        factors = _wide_factors(kernel, factors, chunks_of_pairs, lookback)
+        factors = _wide_factors(kernel, factors, chunks_of_groups, lookback)
     has_features = len(key_stds) > lookback
     feature_factors = _FEATURE_FACTORS if has_features and searches else (1.0,)
     ways = []
-    for with_share in (False, True)[: 1 + has_level]:
+    for has_share in (False, True)[: 1 + has_level]:
 
-        def mean_error(factors_tried, with_share=with_share):
-            return _errors_and_shares(residuals(*factors_tried), with_share)[0].mean()
+        def mean_error(factors_tried, has_share=has_share):
+            return _errors_and_shares(residuals(*factors_tried), has_share)[0].mean()
 
         factor, feature_factor = min(product(factors, feature_factors), key=mean_error)
         tried = [(factor, feature_factor)]
         tried += [(factor * finer, feature_factor) for finer in finer_factors]
         best = min(tried, key=mean_error)
-        ways.append((bandwidth_of(*best), *_errors_and_shares(residuals(*best), with_share)))
+        ways.append((bandwidth_of(*best), *_errors_and_shares(residuals(*best), has_share)))
     return ways
 
 
-def _errors_and_shares(residuals, with_share):
+def _errors_and_shares(residuals, has_share):
     """Compute squared errors (n_queries,), and shares of deviations (n_steps,).
 
     `residuals` (n_queries, n_steps + 1) are those of values, and in the last column those of
-    deviations. Shares are fitted by least squares, or 0.
+    deviations. Shares are fitted by least squares if `has_share`, and 0 otherwise.
     """
-    values, deviation = residuals[:, :-1], residuals[:, -1:]
-    share = np.zeros(values.shape[1])
-    if with_share:
-        share = np.sum(deviation * values, axis=0) / replace_zeros(np.sum(deviation**2))
+    value_residuals, deviation_residuals = residuals[:, :-1], residuals[:, -1:]
+    share = np.zeros(value_residuals.shape[1])
+    if has_share:
+        products = np.sum(deviation_residuals * value_residuals, axis=0)
+        share = products / replace_zeros(np.sum(deviation_residuals**2))
         share = np.clip(share, 0, 1)
-    return np.mean((values - share * deviation) ** 2, axis=1), share
+    return np.mean((value_residuals - share * deviation_residuals) ** 2, axis=1), share
 
 
-def _chunks_of_pairs(pairs, key_stds, lookback):
-    """Divide pairs of windows into chunks that stay in cache, with their squared distances.
+class _Chunk(NamedTuple):
+    """Some queries of a group with all its keys, and their distances.
 
-    Returns a list of tuples: squared distances of the windows and of the features, in standard
-    deviations, both (n_queries, n_keys); queries, keys and which keys are usable; and values of
-    the keys and targets of the queries, with the deviations as their last column.
+    Attributes
+    ----------
+    arrays : SearchArrays
+    window_distances : ndarray of shape (n_queries, n_keys)
+        Squared distances of the windows, whose steps are divided by their standard deviation.
+    feature_distances : ndarray of shape (n_queries, n_keys)
+        The same of the features.
     """
-    chunks_of_pairs = []
-    for queries, targets, deviations, keys, values, key_deviations, is_usable in pairs:
-        targets = np.column_stack([targets, deviations])
-        values = np.column_stack([values, key_deviations])
-        center = keys.mean(axis=0)
-        scaled_queries, scaled_keys = (queries - center) / key_stds, (keys - center) / key_stds
-        to_windows = squared_distances(scaled_queries[:, :lookback], scaled_keys[:, :lookback])
-        to_features = squared_distances(scaled_queries[:, lookback:], scaled_keys[:, lookback:])
-        for rows in chunks(np.arange(len(queries)), PAIRS, len(keys)):
-            squared = to_windows[rows], to_features[rows]
-            chunks_of_pairs.append(
-                (*squared, queries[rows], keys, is_usable[rows], values, targets[rows])
+
+    arrays: SearchArrays
+    window_distances: np.ndarray
+    feature_distances: np.ndarray
+
+
+def _chunks_of_groups(groups, key_stds, lookback):
+    """Divide the queries of groups into chunks whose distances stay in cache."""
+    chunks_of_groups = []
+    for group in groups:
+        center = group.keys.mean(axis=0)
+        scaled_queries = (group.queries - center) / key_stds
+        scaled_keys = (group.keys - center) / key_stds
+        window_distances = squared_distances(
+            scaled_queries[:, :lookback], scaled_keys[:, :lookback]
+        )
+        feature_distances = squared_distances(
+            scaled_queries[:, lookback:], scaled_keys[:, lookback:]
+        )
+        for rows in chunks(np.arange(len(group.queries)), PAIRS, len(group.keys)):
+            arrays = group._replace(
+                queries=group.queries[rows],
+                targets=group.targets[rows],
+                is_usable=group.is_usable[rows],
             )
-    return chunks_of_pairs
+            chunks_of_groups.append(
+                _Chunk(arrays, window_distances[rows], feature_distances[rows])
+            )
+    return chunks_of_groups
 
 
-def _wide_factors(kernel, factors, chunks_of_pairs, lookback):
+def _wide_factors(kernel, factors, chunks_of_groups, lookback):
     """Select the factors of bandwidths with which several windows have weight in a forecast.
 
     The kernel at the median distance of a window from its nearest one is at least e^-5. If no
@@ -520,8 +603,8 @@ def _wide_factors(kernel, factors, chunks_of_pairs, lookback):
     """
     nearest = np.concatenate(
         [
-            np.where(is_usable, to_windows, np.inf).min(axis=1)
-            for to_windows, _, _, _, is_usable, *_ in chunks_of_pairs
+            np.where(chunk.arrays.is_usable, chunk.window_distances, np.inf).min(axis=1)
+            for chunk in chunks_of_groups
         ]
     )
     squared = np.append(0.0, np.median(nearest) / (factors**2 * lookback))

@@ -73,7 +73,8 @@ def backtest(forecaster, X, y, cv, refit, coverage):
 def _with_names(frame, table):
     """Name the series and the columns of a backtest, in the library of the user's data.
 
-    `frame` has the numbers of the series in the column "series".
+    The column "series" of `frame` has the numbers of the series in `table`; the result has
+    their names.
     """
     form = table.form
     keys = ["fold", "cutoff", "time", "actual"]
@@ -90,25 +91,27 @@ def _with_names(frame, table):
 
 
 class _Replay:
-    """Series up to a moving cutoff, and the forecaster that has seen them up to there.
+    """Series up to a moving cutoff, and what a forecaster has seen of them.
+
+    A forecaster numbers series and steps in its own way: it has only the series with an
+    observation up to the cutoff, and its first step is the first observation.
 
     Attributes
     ----------
     reader : Forecaster
-        Has the parameters, and has read the names of the features.
+        Forecaster that has the parameters and has read the features, but is not fitted.
     table : Table
-        All observations.
+        All observations, before and after the cutoff.
     rows : FeatureRows or None
         Rows of X.
     start, stop : int
-        Positions of the first training step, and after the last.
-    seen : ndarray of int
-        Numbers of the series in the forecaster, in the order of the forecaster: series without
-        an observation in the training stretch are left out.
+        Positions of the first training step, and of the step after the last one.
+    seen_series : ndarray of int of shape (n_seen_series,)
+        Number in `table` of each series of the forecaster.
     ends : ndarray of int of shape (n_series,)
-        Position after the last observation that the forecaster has seen.
+        Position of the step after the last observation that the forecaster has seen.
     offset : int
-        Position of the first observation, which is step 0 of the forecaster.
+        Position of step 0 of the forecaster.
     """
 
     def __init__(self, reader, table, rows):
@@ -126,14 +129,14 @@ class _Replay:
                 "observation: pass folds with observations among their training rows."
             )
         self.start, self.stop = start, stop
-        self.seen, self.ends = np.flatnonzero(training.row_counts), training.ends
+        self.seen_series, self.ends = np.flatnonzero(training.row_counts), training.ends
         self.offset = int(training.step.min())
         model = clone(self.reader)
         for name in ("n_features_in_", "feature_names_in_", "columns_"):
             if hasattr(self.reader, name):
                 setattr(model, name, getattr(self.reader, name))
         model._check_every_parameter()
-        training = training.take_series(self.seen, self.offset)
+        training = training.take_series(self.seen_series, self.offset)
         rows = self._renumbered(self.rows)
         what = "X" if rows is None else "y"
         training = make_training_table(model, training, rows, what)
@@ -147,17 +150,17 @@ class _Replay:
         later = training.take_rows(np.flatnonzero(is_later))
         self.ends = np.maximum(self.ends, training.ends)
         if len(later.step):
-            new_series = np.setdiff1d(np.flatnonzero(later.row_counts), self.seen)
-            self.seen = np.append(self.seen, new_series)
-            later = later.take_series(self.seen, self.offset)
+            new_series = np.setdiff1d(np.flatnonzero(later.row_counts), self.seen_series)
+            self.seen_series = np.append(self.seen_series, new_series)
+            later = later.take_series(self.seen_series, self.offset)
             model._append(later, self._renumbered(self.rows))
 
     def _renumbered(self, rows):
-        """Count series and steps of FeatureRows as the forecaster does; None stays None."""
+        """Give series and steps of FeatureRows the forecaster's numbers; None stays None."""
         if rows is None:
             return None
         number = np.full(len(self.table), -1)
-        number[self.seen] = np.arange(len(self.seen))
+        number[self.seen_series] = np.arange(len(self.seen_series))
         rows = rows.take(number[rows.series] >= 0)
         return rows._replace(series=number[rows.series], step=rows.step - self.offset)
 
@@ -167,20 +170,20 @@ class _Replay:
         Returns
         -------
         frame : DataFrame or None
-            A row for each observed step: the number of its series, the time, the observation,
-            and forecasts. None without an observation of a series that the forecaster knows.
+            A row for each observed step: the number of its series in `table`, the time, the
+            observation, and forecasts. None if no series of the forecaster has an observation.
         """
         test = self.table.observed_between(start, stop)
-        is_tested = ~np.isnan(test.value) & np.isin(test.series, self.seen)
+        is_tested = ~np.isnan(test.value) & np.isin(test.series, self.seen_series)
         test = test.take_rows(np.flatnonzero(is_tested))
         if not len(test.step):
             return None
-        # From here on series and steps have the numbers that the forecaster gives them.
-        actual, rows = test.take_series(self.seen, self.offset), None
+        # 1. Number series and steps as the forecaster does.
+        actual, rows = test.take_series(self.seen_series, self.offset), None
         has_row = np.ones(len(actual.step), dtype=bool)
         if self.rows is not None:
             # Forecasts also need the rows of X between the cutoff and the test stretch.
-            first = self.ends[self.seen].min()
+            first = self.ends[self.seen_series].min()
             is_needed = (self.rows.step >= first) & (self.rows.step < stop)
             rows = self._renumbered(self.rows.take(is_needed))
             # Each pair of series and step becomes one whole number.
@@ -188,27 +191,38 @@ class _Replay:
             has_row = np.isin(
                 actual.series * base + actual.step, rows.series * base + rows.step
             )
+        # 2. Extend what the forecaster has observed by the future covariates of the test steps.
         requested = requested_table(actual, actual.series[has_row], actual.step[has_row])
         table = with_future_covariates(model, model.observed_, rows, requested)
         if not has_row.all():
             step = actual.step[~has_row][0]
             time = actual.time.index_between(step, step + 1)[0]
             raise ValueError(f"X has no rows for {time}, where y has values: add them.")
+        # 3. Forecast the steps, and put the forecasts beside the observations.
         forecasts, columns = model._forecast_rows(table, requested, coverage)
         forecasts = forecasts.reshape(len(actual.step), -1).astype(actual.form.dtype)
         frame = pd.DataFrame(forecasts, columns=columns or ["forecast"])
         times = actual.time.index_between(0, actual.step.max() + 1)
-        frame.insert(0, "series", self.seen[actual.series])
+        frame.insert(0, "series", self.seen_series[actual.series])
         frame.insert(1, "time", times[actual.step])
         frame.insert(2, "actual", actual.value)
         return frame
 
 
 def _folds(samples, cv, horizon):
-    """Yield the positions of the folds of `samples`, whose number of rows counts.
+    """Yield the stretches of each fold as four numbers of rows.
 
-    Each fold has four: the first training row, the row after the last training row, the first
-    test row, and the row after the last test row.
+    These are the first training row, the row after the last training row, the first test row,
+    and the row after the last test row.
+
+    Parameters
+    ----------
+    samples : array-like
+        Data whose rows are divided; only their number counts.
+    cv : int or splitter of scikit-learn
+        A number of folds, or an object that makes them.
+    horizon : int
+        Number of test rows of a fold, if `cv` is a number.
     """
     if isinstance(cv, numbers.Integral):
         n_folds = check_positive("cv", cv, integer=True, minimum=2)

@@ -1,14 +1,14 @@
 """Ensemble weights by the errors of candidates where the states of series were similar.
 
-Weights: a softmax of the errors that are expected of the candidates. The expected error is a
-Gaussian kernel average (Nadaraya-Watson regression). Its query is the state of a series at an
-origin: logarithms of how far the candidates differ, how far their mean moves, and how far it
-departs from the last value, in units of the mean difference of neighbouring values. The keys
-are the states at past origins of all series of a panel, the values the errors of the candidates
-there.
+Weights: a softmax of the negative errors that are expected of the candidates. The expected
+error is a Gaussian kernel average (Nadaraya-Watson regression). Its query is the state of a
+series at an origin, three numbers: how far the candidate forecasts differ, how far their mean
+moves over the horizon, and how far it is from the last value. They are logarithms, in units of
+the mean difference of neighbouring values. The keys are the states at past origins of all
+series of a panel, and the values are the errors of the candidates there.
 
-Learns: the bandwidth of least error of the weighted mean at validation origins. Without one
-that saves more than a standard error, weights do not depend on the state.
+Learns: the bandwidth of least error of the weighted mean at validation origins. If none saves
+more than a standard error, weights do not depend on the state.
 
 Costs: the kernel of up to 3000 keys at each origin; a search compares six bandwidths at 1000.
 """
@@ -24,14 +24,14 @@ from ..attention._average import attend
 from ._origins import combine, ensemble_mad
 from ._table import mean_differences
 
-# Temperatures of the softmax; the weights are averaged over both. On twenty sets errors are
-# 0.996 of those with temperatures chosen on other blocks, at most 1.017.
+# Temperatures of the softmax, without unit; the weights are averaged over both. On twenty sets
+# errors are 0.996 of those with temperatures that are chosen on other blocks, at most 1.017.
 _TEMPERATURES = (0.05, 0.2)
 # Smaller weights become 0, so that not every candidate has to be computed.
 MIN_WEIGHT = 0.01
-# The unit of a state is the mean of the 31 differences of the last 32 steps. At most 3000
-# origins are remembered, and bandwidths, in standard deviations of the states, are compared on
-# 1000.
+# States are in units of the mean of the 31 differences of the last 32 values. At most 3000
+# origins are remembered. Bandwidths, in standard deviations of the states, are compared at 1000
+# origins.
 _WINDOW, _MAX_KEYS, _MAX_TESTS, _BANDWIDTHS = 32, 3000, 1000, (0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
 # States are clipped at three standard deviations, and errors at ten times the mean error of the
 # series.
@@ -43,16 +43,17 @@ _EQUAL_WEIGHTS = 1e3
 def softmax_weights(log_errors, panel_log_errors, panel_share):
     """Compute weights proportional to exp(-(E / min(E) - 1) / t), averaged over temperatures t.
 
-    E is the mixed error of a candidate, log E = (1 - s) (log error on the series) + s (log
-    error on the panel) with the panel share s, and min(E) that of the best candidate.
+    E is the error of a candidate, log E = (1 - s) (log error on the series) + s (log error on
+    the panel) with the panel share s, and min(E) is that of the best candidate.
 
     Parameters
     ----------
     log_errors : ndarray of shape (n_rows, n_names)
         Logarithms of relative errors on the series of each row, NaN if unknown.
     panel_log_errors : ndarray of shape (n_names,) or (n_rows, n_names)
-        Logarithms of relative errors on all series.
+        Logarithms of relative errors on all series, or of the errors that attention expects.
     panel_share : float
+        Weight s, from 0 to 1, of the panel's errors.
 
     Returns
     -------
@@ -118,15 +119,15 @@ class CandidateAttention:
             Relative to the mean error of the series; NaN if unknown.
         error_of : callable
             ``error_of(rows, expected)`` returns the errors (n_rows,) of the combined forecasts
-            at origins in these rows. Their weights are made of the logarithms of errors that
-            are expected, (n_rows, n_names).
+            at the origins `rows`, if `expected` (n_rows, n_names) are the logarithms of the
+            expected errors.
         **fields
-            The first three attributes.
+            The attributes `log_errors`, `is_excluded` and `panel_share`.
 
         Returns
         -------
         attention : CandidateAttention or None
-            None if states do not clearly matter.
+            None if no bandwidth clearly saves error.
         """
         keys = evenly_spread(np.arange(len(origins)), _MAX_KEYS)
         states, is_known = states_at(origins, forecasts), ~np.isnan(errors[keys])
@@ -158,10 +159,10 @@ class CandidateAttention:
     def expected(self, origins, forecasts, leave_out=False):
         """Average errors in similar states; return their logarithms, (n_origins, n_names).
 
-        With `leave_out`, keys of all series are left out whose number of steps to the end of
-        their series differs by less than a horizon: series that end together share shocks, with
-        which bandwidths would be far too small. If no key is left, all candidates get the same
-        expected error.
+        With `leave_out`, keys whose number of steps to the end of their series differs from
+        that of the query by less than a horizon are left out, whatever their series. Series
+        that end together share shocks, and with these keys bandwidths would be far too small.
+        If no key is left, all candidates get the same expected error.
         """
         keys, queries = (
             np.clip((states - self.center) / self.scale, -_MAX_STATE, _MAX_STATE)
@@ -176,9 +177,9 @@ class CandidateAttention:
                 averages[rows], _ = attend(
                     queries[rows], keys[is_far], self.errors[is_far], bandwidth=self.bandwidth
                 )
-        # The average over the keys where the error is known is a ratio of two averages. A
-        # candidate that is unknown at all of them is expected to be so bad that it gets no
-        # weight.
+        # The average of errors over the keys where they are known is a ratio of two averages. A
+        # candidate whose error is known at none of the keys gets a huge expected error, and so
+        # no weight.
         error, known_share = np.split(averages, 2, axis=1)
         log_error = np.log(np.maximum(error, 1e-9) / np.maximum(known_share, 1e-9))
         return np.where(known_share > 1e-9, log_error, 1e9)

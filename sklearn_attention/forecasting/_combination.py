@@ -1,23 +1,28 @@
 """Ensemble weights of candidate forecasts, from their out-of-fold errors.
 
 A candidate is a method, such as exponential smoothing, that makes one or more forecasts, each
-with a name. Its out-of-fold forecast at a validation origin has not learned from the block of
-that origin (see `Validation`). In this module,
+with a name. Its out-of-fold forecast at a validation origin comes from a fit that has not
+learned from the block of that origin (see `Validation`). Weights are computed in five steps:
 
-- the error of a forecast at an origin is the root mean square of its residuals over the
-  horizon, or the mean square for intermittent series, such as rare sales;
-- relative errors are ratios to the error of the best candidate of the series. Their logarithms
-  are averaged over the series of a panel, since the errors of a single series are few, and
-  mixed: log error = (1 - s) (that of the series) + s (that of the panel), with the panel share
-  s;
-- ensemble weights (n_series, n_names) are a softmax of the negative relative errors, and rows
-  sum to 1. For a single series they are averaged with stacked weights, which minimise the error
-  of the weighted mean;
-- trees and a transformer learn the effects of features themselves. Each is mixed with the
-  ensemble of the candidates before, with the mixing weight of least error.
+1. The error of name c at an origin, in the units of the series, is the root mean square of its
+   residuals over the horizon. For intermittent series, such as rare sales, it is the mean
+   square. Errors are averaged over the validation origins of each series i.
+2. The relative error r[i, c] is the average error divided by that of the best name on the
+   series. It has no unit.
+3. The errors of a single series are few. So log r[i, c] is shrunk to the mean R[c] of log r
+   over all series of a panel, with the panel share s:
 
-The steps are `new_candidates`, `fit_combined`, which calls `choose_weights`, and
-`add_candidate`.
+       log E[i, c] = (1 - s) log r[i, c] + s R[c].
+
+4. The ensemble weights of a series are a softmax of -E[i, c] / min(E[i]) and sum to 1; see
+   `softmax_weights`. For a single series they are averaged with stacked weights, which minimise
+   the error of the weighted mean.
+5. Trees and a transformer learn the effects of features themselves, and are added one by one.
+   Each is mixed with the ensemble f of the candidates before it, (1 - w) f + w (its forecast),
+   with the mixing weight w of least error.
+
+Step 5 is `add_candidate`; the others are called by `fit_combined`, which fits the candidates
+that `new_candidates` makes.
 """
 
 from dataclasses import dataclass, replace
@@ -49,10 +54,11 @@ from ._window_regressor import window_regressors
 # twenty sets errors are 0.996 of those with shares chosen on other blocks.
 _PANEL_SHARE_IF_SHORT, _PANEL_SHARE_IF_LONG = 0.75, 0.5
 # For a single series, origins within a horizon of whole years before its end count 11 times.
-# On fourteen series errors are 0.99 of those without, on fifteen others 0.997.
+# On fourteen series errors are 0.99 of those if all origins count once, on fifteen others
+# 0.997.
 _COUNT_NEAR_YEARS = 11
-# Lookbacks in seasons, or in steps without a season, and the shortest and longest in steps.
-# They have to fit into half of a series.
+# Lookbacks that are tried, in seasons, or in steps if there is no season. They have at least 4
+# and at most 1100 steps, and fit into half of a series.
 _LOOKBACK_SEASONS, _LOOKBACK_STEPS = (1, 3, 7, 14, 21, 30), (8, 24, 56)
 _MIN_LOOKBACK, _MAX_LOOKBACK = 4, 1100
 # For series shorter than four seasons the last season is a candidate, if it is short. It cannot
@@ -65,9 +71,9 @@ _MIN_STEPS_OF_YEAR, _MIN_HORIZONS = 30, 20
 # Fraction of the error that trees or a transformer have to save, since they do better on steps
 # held out among those that they learn from than on later ones. A first part of the trees has to
 # save it, too; a transformer that was trained briefly saves several times less than later.
-_MIN_SAVED, _MIN_SAVED_BRIEFLY = 0.02, 1e-3
+_MIN_SAVED, _MIN_SAVED_IN_BRIEF_TRAINING = 0.02, 1e-3
 CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer")
-# These classes learn effects of features themselves, and come after the others.
+# Candidates of these classes learn effects of features themselves, and come after the others.
 _LEARN_FEATURES = (Trees, TransformerCandidate)
 
 
@@ -102,9 +108,10 @@ def choose_weights(forecasts, validation, attends=False):
         panel_share, counts[near_whole_years(tests)] = 0.0, _COUNT_NEAR_YEARS
 
     def weights_by(rows):
-        """Choose weights by validation origins in some rows; the last row is for new series.
+        """Choose weights by the errors at the validation origins `rows`.
 
-        Returns weights and the logarithms of relative errors, both (n_series + 1, n_names).
+        Returns weights and the logarithms of relative errors, both (n_series + 1, n_names); the
+        last row is for new series.
         """
         log_errors, panel_log_errors = relative_errors(
             errors[rows], series[rows], is_squared, counts[rows]
@@ -119,7 +126,7 @@ def choose_weights(forecasts, validation, attends=False):
             weights = (weights + stacked_weights(weights[0], residuals, counts[rows])) / 2
         return weights, log_errors
 
-    # 1. Combine the forecasts of each block by weights chosen on the other blocks.
+    # 1. Combine the forecasts of each block by weights that are chosen on the other blocks.
     held_out, naive = np.empty_like(targets), tests.past(1)
     out_of_fold_log_errors = np.empty_like(errors)
     for rows, other_rows in validation.folds():
@@ -130,7 +137,7 @@ def choose_weights(forecasts, validation, attends=False):
     weights, log_errors = weights_by(slice(None))
     weights[weights < MIN_WEIGHT] = 0.0
     weights /= weights.sum(axis=1, keepdims=True)
-    # 3. Adapt both to the states of series, if that helps.
+    # 3. Adapt the weights and the held-out means to the states of series, if that helps.
     attention = None
     if attends and validation.is_panel:
         attention, held_out = _fit_attention(
@@ -146,10 +153,10 @@ def _errors_at_origins(forecasts, targets, is_squared, series):
     It is the root mean square of the residuals, or the mean square in the series (n_series,)
     where `is_squared`, and NaN if a candidate has no forecast.
     """
-    # If errors at several origins were averaged as squares, a few hard stretches, such as a
-    # cold winter or a holiday, would choose the weights for all others. But if a series mostly
-    # is at its minimum, such as 0, forecasts of this minimum, its median, have the smallest
-    # mean of roots, and forecasts of the mean have the smallest mean of squares.
+    # Roots are averaged over origins, since with squares a few hard stretches, such as a cold
+    # winter or a holiday, would choose the weights for all others. Squares are averaged for an
+    # intermittent series: forecasts of its minimum, which is its median, would have the
+    # smallest mean of roots, while forecasts of its mean have the smallest mean of squares.
     n_observed = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
     errors = np.nansum((forecasts - targets[:, None]) ** 2, axis=2) / n_observed
     errors[~is_squared[series]] **= 0.5
@@ -233,9 +240,11 @@ def near_whole_years(origins):
 def stacked_weights(weights, residuals, counts):
     """Move weights towards those with the least error of the weighted mean.
 
-    Exponentiated gradients (Kivinen and Warmuth 1997, Information and Computation 132, 1-63)
-    minimise the sum over origins of the root sums of squares r' w, for residuals r and weights
-    w.
+    The error of weights w is F(w) = sum over origins o of n_o |R_o' w|, where R_o (n_names,
+    horizon) are the residuals, n_o is how often the origin counts, and |.| is the root of the
+    sum of squares over the horizon. Exponentiated gradients (Kivinen and Warmuth 1997,
+    Information and Computation 132, 1-63) minimise it: w is multiplied by exp(-rate * slope)
+    and normalised to the sum 1.
 
     Parameters
     ----------
@@ -251,18 +260,19 @@ def stacked_weights(weights, residuals, counts):
     best : ndarray of shape (n_names,)
         Non-negative weights that sum to 1, the best of 30 steps.
     """
-    # 1. Candidates without a forecast get the mean residual of the others.
+    # 1. Where a candidate has no forecast, it gets the mean residual of the others.
     is_known = ~np.isnan(residuals)
     mean = np.where(is_known, residuals, 0.0).sum(axis=1, keepdims=True)
     mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)
     residuals = np.where(is_known, residuals, mean)
-    # 2. Go down the gradient, relative to the error. A step is at most 1, the slope towards a
-    # candidate without any error, and becomes half as long after one that went too far.
-    products = residuals @ residuals.transpose(0, 2, 1)
+    # 2. Descend. The slope (n_names,) is the gradient of F divided by F, minus 1, its mean with
+    # the weights w. It would be -1 for a candidate without any error, and is clipped to -1 and
+    # 1. The rate is halved whenever a step has increased the error.
+    products = residuals @ residuals.transpose(0, 2, 1)  # R R'
     best, min_error, slope, rate = weights, np.inf, 0.0, 1.0
     for _ in range(30):
-        half_gradient = products @ weights
-        sizes = np.sqrt(np.maximum(half_gradient @ weights, 1e-300))[:, None]
+        half_gradient = products @ weights  # of |R' w|², (n_origins, n_names)
+        sizes = np.sqrt(np.maximum(half_gradient @ weights, 1e-300))[:, None]  # |R' w|
         error = counts @ sizes
         if error < min_error:
             best, min_error = weights, error
@@ -304,16 +314,18 @@ def relative_errors(errors, series, is_squared, counts=1.0):
         np.add.at(total, series, counts * np.where(has_error, cells, 0.0))
         return total
 
-    # 1. Average errors over origins. A candidate that lacks forecasts at some origins is not
-    # divided by its count, since the others may be harder, but by the share of the error there
-    # of the candidates that have forecasts at all origins.
+    # 1. Average errors over origins. If a candidate has no forecast at some origins, the others
+    # may be easier or harder than these. Its total error is then not divided by its number of
+    # origins, but by (number of all origins) * q. q is the total error at its origins, divided
+    # by that at all origins, of the complete candidates, which have forecasts at all origins.
     total, count = sum_by_series(errors), sum_by_series(1.0)
     is_validated, max_count = count > 0, count.max(axis=1, keepdims=True)
     is_complete = (count == max_count)[series]
     complete_errors = np.where(is_complete, errors, 0.0).sum(axis=1, keepdims=True)
-    reference = sum_by_series(complete_errors)
-    share = reference / np.maximum(reference.max(axis=1, keepdims=True), 1e-300)
-    mean = total / np.maximum(np.where(reference > 0, share * max_count, count), 1e-300)
+    complete_total = sum_by_series(complete_errors)
+    error_ratio = complete_total / np.maximum(complete_total.max(axis=1, keepdims=True), 1e-300)
+    divisor = np.where(complete_total > 0, error_ratio * max_count, count)
+    mean = total / np.maximum(divisor, 1e-300)
     # 2. Divide by the error of the best candidate. Differences below 1e-9 of the mean error are
     # rounding errors, and made negligible by adding it.
     n_validated = np.maximum(is_validated.sum(axis=1, keepdims=True), 1)
@@ -434,8 +446,8 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
     Parameters
     ----------
     kinds : list of str and regressors
-        Those of CANDIDATES that need no features, and regressors of scikit-learn. Other names
-        are ignored.
+        "classical", "ridge", "analogs", and regressors of scikit-learn. Other names are
+        ignored.
     table : Table
     horizon : int
     seasons : list of float
@@ -476,8 +488,8 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
 def window_lengths(table, horizon, season, lookback=None):
     """Choose lengths of windows in steps, ascending: the `lookback`, or several by the season.
 
-    The list is empty if no length fits into half of a series, the one at the upper quartile of
-    lengths.
+    Lengths fit into half of a series as long as the upper quartile of all. The list is empty if
+    there are none.
     """
     if lookback is not None:
         return [lookback]
@@ -510,9 +522,11 @@ class Combination(NamedTuple):
     candidate_forecasts : ndarray of shape (n_validation, n_names, horizon)
         Out-of-fold forecasts of all candidates.
     held_out : ndarray of shape (n_validation, horizon)
-        Their means with weights that are out-of-fold, too.
+        Weighted means of these forecasts. The weights of each block are chosen on the others.
     effects : (FeatureEffects or None, list of FeatureEffects)
         Results of `learn_effects`; (None, []) if there are no effects.
+    unfitted_names : tuple of str, default=()
+        Names of candidates that were to be added, but for which series are too short.
     """
 
     combined: CombinedForecast
@@ -520,6 +534,7 @@ class Combination(NamedTuple):
     candidate_forecasts: np.ndarray
     held_out: np.ndarray
     effects: tuple
+    unfitted_names: tuple = ()
 
 
 def fit_combined(
@@ -585,34 +600,32 @@ def fit_combined(
     return Combination(combined, validation, forecasts, held_out, effects)
 
 
-def add_candidate(fitted, candidate, unfitted_kinds):
+def add_candidate(fitted, candidate):
     """Mix a candidate that learns effects of features itself into a Combination.
 
     Parameters
     ----------
     fitted : Combination
     candidate : Trees or TransformerCandidate
-    unfitted_kinds : list
-        The name of the candidate is appended if it has nothing to learn from.
 
     Returns
     -------
     fitted : Combination
-        The same as before if the candidate, or its trial, saves too little of the error,
-        or if its mixing weight is below MIN_WEIGHT.
+        The candidates of `fitted` without the new one if it, or its cheap trial, saves too
+        little of the error, or if it would get less than `MIN_WEIGHT`.
     """
     combined, validation, held_out = fitted.combined, fitted.validation, fitted.held_out
     # 1. Fit the candidate, unless a cheap trial shows that it does not help.
     is_transformer = isinstance(candidate, TransformerCandidate)
-    candidate, trial = candidate.with_trial(validation)
-    if trial is not None:
-        _, saved = best_mixing_weight(validation, held_out, trial[:, 0])
-        if saved < (_MIN_SAVED_BRIEFLY if is_transformer else _MIN_SAVED):
+    candidate, trial_forecasts = candidate.with_trial(validation)
+    if trial_forecasts is not None:
+        _, saved = best_mixing_weight(validation, held_out, trial_forecasts[:, 0])
+        if saved < (_MIN_SAVED_IN_BRIEF_TRAINING if is_transformer else _MIN_SAVED):
             return fitted
     candidate, forecasts = candidate.fit(validation)
     forecast = forecasts[:, 0]
-    if np.isnan(forecast).all():
-        unfitted_kinds.extend(candidate.names)
+    if np.isnan(forecast).all():  # The series are too short for it.
+        return fitted._replace(unfitted_names=(*fitted.unfitted_names, *candidate.names))
     # 2. Choose its mixing weight. A softmax of errors would give it too little weight, since
     # the other candidates are many and alike.
     mixing_weight, saved = best_mixing_weight(validation, held_out, forecast)
@@ -668,14 +681,15 @@ def best_mixing_weight(validation, held_out, forecast, rows=slice(None)):
     differences = np.where(is_known, differences, 0.0) / unit
 
     def errors(weight):
-        """Compute root sums of squares of the mixture's residuals; (n_rows, 1)."""
+        """Compute the root sums of squares of residuals with a mixing weight; (n_rows, 1)."""
         error = np.sqrt(np.sum((residuals - weight * differences) ** 2, axis=1, keepdims=True))
         if is_squared.any():  # The squares of intermittent series are averaged.
             error[is_squared] = np.sqrt(np.mean(error[is_squared] ** 2))
         return error
 
-    # The least-squares weight, in which squares are divided by the root of an even mixture's,
-    # so that a few hard stretches do not choose for all others.
+    # The weight minimises a weighted sum of squares of residuals - w * differences. The squares
+    # at an origin are divided by the error there of the mixture with weight 0.5, so that a few
+    # hard stretches do not choose for all others.
     row_weights = np.broadcast_to(1 / np.maximum(errors(0.5), 1e-12), differences.shape).ravel()
     (weight,) = nonnegative_weights(differences.reshape(-1, 1), residuals.ravel(), row_weights)
     weight = float(min(weight, 1.0))

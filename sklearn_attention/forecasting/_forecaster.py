@@ -74,8 +74,8 @@ class Forecaster(AttentionEstimator, ABC):
     series or many. To forecast, take :class:`~sklearn_attention.TransformerForecaster`.
 
     A subclass has two methods. ``_learn(table, report)`` learns from a
-    ``Table``, and sets `lookback_` and `calibration_`.
-    ``_forecasts(origins, levels=None)`` returns ``Forecasts`` at ``Origins``, only
+    :class:`Table`, and sets `lookback_` and `calibration_`.
+    ``_forecasts(origins, levels=None)`` returns :class:`Forecasts` at :class:`Origins`, only
     from steps before them; with `levels` their quantiles, if there is a distribution, and the
     disagreement of candidates.
 
@@ -324,20 +324,20 @@ class Forecaster(AttentionEstimator, ABC):
         if coverage is not None:
             coverage = check_levels("coverage", coverage)
         table, requested = read_request(self, X, history)
-        is_fresh = history is not None
-        forecast_rows, columns = self._forecast_rows(table, requested, coverage, is_fresh)
+        is_history = history is not None
+        forecast_rows, columns = self._forecast_rows(table, requested, coverage, is_history)
         return wrap(requested, forecast_rows, columns)
 
-    def _forecast_rows(self, table, requested, coverages=None, fresh=False):
-        """Forecast the requested steps; return columns and their names.
+    def _forecast_rows(self, table, requested, coverages=None, is_history=False):
+        """Forecast the requested steps; return an array and the names of its columns.
 
-        Without `coverages` there is one column (n_rows,) and no name; otherwise the ends of the
-        intervals follow it, (n_rows, 1 + 2 n_coverages).
+        Without `coverages` the array (n_rows,) has the forecasts, and the names are None.
+        Otherwise it (n_rows, 1 + 2 n_coverages) has the ends of the intervals beside them.
         """
         if coverages is None:
             return self._requested_columns(table, requested)[:, 0], None
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
-        return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
+        return self._intervals(table, requested, coverages, is_history), ["forecast", *ends]
 
     @over_groups
     def predict_interval(self, X=None, coverage: float = 0.9, *, history=None) -> Any:
@@ -413,8 +413,8 @@ class Forecaster(AttentionEstimator, ABC):
         def ends_from(forecasts, drift, jump):
             return self.calibration_.quantiles(forecasts, levels, drift, jump)
 
-        is_fresh = history is not None
-        quantiles = self._requested_columns(table, requested, ends_from, is_fresh, levels)
+        is_history = history is not None
+        quantiles = self._requested_columns(table, requested, ends_from, is_history, levels)
         return wrap(requested, quantiles[:, 1:], levels)
 
     @over_groups
@@ -646,34 +646,49 @@ class Forecaster(AttentionEstimator, ABC):
         moved = self._encoded(self._aligned(table)[0])
         return replace(plain, table=moved), plain, table.names
 
-    def _intervals(self, table, requested, coverages, fresh):
+    def _intervals(self, table, requested, coverages, is_history):
         """Forecast the requested steps with intervals; (n_rows, 1 + 2 n_coverages)."""
 
         def ends_from(forecasts, drift, jump):
             return self.calibration_.intervals(forecasts, coverages, drift, jump)
 
         levels = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
-        return self._requested_columns(table, requested, ends_from, fresh, levels)
+        return self._requested_columns(table, requested, ends_from, is_history, levels)
 
-    def _requested_columns(self, table, requested, ends_from=None, fresh=False, levels=()):
+    def _requested_columns(self, table, requested, ends_from=None, is_history=False, levels=()):
         """Compute forecasts and ends for the requested steps; (n_rows, 1 + n_ends).
 
-        ``ends_from(forecasts, drift, jump)`` returns ends of intervals, or quantiles, at
-        `levels`, of Forecasts, (n_origins, horizon, n_ends). If the series are `fresh`,
-        residuals since the fit are not those of the model.
+        An end is the end of an interval, or a quantile.
+
+        Parameters
+        ----------
+        table : Table
+            Series to forecast from, on the original scale.
+        requested : Table
+            Steps to forecast.
+        ends_from : callable, default=None
+            ``ends_from(forecasts, drift, jump)`` returns the ends (n_origins, horizon, n_ends)
+            of Forecasts. The further arguments are those of `Calibration.intervals`. None for
+            no ends.
+        is_history : bool, default=False
+            Whether the table was passed as `history`. The model may have learned from any of
+            its steps, so that training series have no drift since the fit.
+        levels : sequence of float, default=()
+            Level of each end.
         """
         table, unknown = with_unknown_levels(table, self._kept.get("level_shares", ()))
-        columns = self._columns_of_table(table, requested, ends_from, fresh)
+        columns = self._columns_of_table(table, requested, ends_from, is_history)
+        # An unknown level of a category may have the effect of any level. The variance of the
+        # forecasts with each of the levels is added to that of the forecast.
         variance, dof = np.zeros((len(columns), 1)), 2.0
-        for of_category, rows in unknown if ends_from is not None else ():
-            # Effects of unknown levels are drawn from the distribution of those of all levels.
+        for category_columns, rows in unknown if ends_from is not None else ():
             forecasts, features = [], table.features.copy()
-            for level in np.eye(len(of_category)):
-                features[np.ix_(rows, of_category)] = level
+            for indicators in np.eye(len(category_columns)):
+                features[np.ix_(rows, category_columns)] = indicators
                 with_level = replace(table, features=features)
                 forecasts.append(self._columns_of_table(with_level, requested)[:, :1])
             variance += np.var(forecasts, axis=0, ddof=1)
-            dof = max(dof, len(of_category) - 1)
+            dof = max(dof, len(category_columns) - 1)
         if variance.any():
             effects = EffectDistribution(np.sqrt(variance), np.full(variance.shape, dof))
             ends = effects.inflate(columns[:, 1:, None], columns[:, :1], levels)[:, :, 0]
@@ -683,7 +698,7 @@ class Forecaster(AttentionEstimator, ABC):
             columns[:, 1:] = self.transform_.clip(ends, origins)
         return columns
 
-    def _columns_of_table(self, table, requested, ends_from=None, fresh=False):
+    def _columns_of_table(self, table, requested, ends_from=None, is_history=False):
         """Compute `_requested_columns` of a table in which all levels are known."""
         # 1. Forecast observed steps, each from the steps before it, as first steps of a
         # horizon.
@@ -696,22 +711,22 @@ class Forecaster(AttentionEstimator, ABC):
         if len(observed) or not len(later):
             origins = Origins(table, series[observed], n_known[observed], self._at_once)
             origins = origins.with_shared_patterns()
-            forecasts, distances = self._with_distances(origins, ends_from, fresh)
+            forecasts, distances = self._with_distances(origins, ends_from, is_history)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
         # 2. Forecast later steps from the ends of the series, moved to the level after a break.
         if len(later):
             moved, since = self._aligned(table)
             ends = Origins.at_ends(moved, self._at_once)
             wider = np.sqrt(1 + _STEPS_OF_DOUBLE_VARIANCE / since)[:, None, None]
-            blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, fresh, wider)
+            blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, is_history, wider)
             columns.append(blocks[series[later], ahead[later]])
         # 3. Convert both back to the original scale, in the order in which they are requested.
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
         origins = plain.at_steps(series, np.minimum(n_known, plain.n_known[series]))
         in_order = self.transform_.decode(in_order, origins)
-        # 4. Bring ends nearer that are farther from forecasts than the series ever moved.
+        # 4. Limit the distances of ends from forecasts by the largest moves of the series.
         if ends_from is not None and len(later):
-            max_distances = self._max_end_distances(table, ahead.max() + 1, fresh)
+            max_distances = self._max_end_distances(table, ahead.max() + 1, is_history)
             max_distance = max_distances[series[later], ahead[later], None]
             center = in_order[later, :1]
             in_order[later] = np.clip(
@@ -719,28 +734,44 @@ class Forecaster(AttentionEstimator, ABC):
             )
         return in_order
 
-    def _max_end_distances(self, table, n_steps, fresh):
-        """Bound distances of interval ends by the largest moves so far; (n_series, n_steps).
+    def _max_end_distances(self, table, n_steps, is_history):
+        """Return how far interval ends may be from forecasts; (n_series, n_steps).
 
-        `fresh` is True if the table holds a `history` that the user passed.
+        k steps ahead it is the largest change of the series within k steps, times 1.75; see
+        `max_end_distances`. A `history` may be much shorter than what was observed of the same
+        series in training, where it may have changed more: the larger distance of both counts.
         """
         distances = max_end_distances(table, n_steps)
-        if fresh:
-            # The history of a training series may be short. All that was observed of it has
-            # moved farther, so the larger of both bounds is taken.
-            training = np.argsort(self.observed_.training_index)[-len(self.scale_) :]
-            learned = max_end_distances(self.observed_, n_steps)[training]
-            is_training = (table.training_index >= 0)[:, None]
-            larger = np.maximum(distances, learned[table.training_index])
-            distances = np.where(is_training, larger, distances)
-        return distances
+        if not is_history:
+            return distances
+        training_index = self.observed_.training_index
+        is_observed = training_index >= 0
+        learned = np.empty((len(self.scale_), n_steps))
+        learned[training_index[is_observed]] = max_end_distances(self.observed_, n_steps)[
+            is_observed
+        ]
+        larger = np.maximum(distances, learned[table.training_index])
+        return np.where((table.training_index >= 0)[:, None], larger, distances)
 
-    def _blocks_ahead(self, ends, n_steps, ends_from, fresh, wider):
-        """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends).
+    def _blocks_ahead(self, ends, n_steps, ends_from, is_history, wider):
+        """Forecast at least `n_steps` after the ends of series, in blocks of a horizon.
 
-        Distances are multiplied by `wider` (n_series, 1, 1).
+        Parameters
+        ----------
+        ends : Origins
+            Origin at the end of each series.
+        n_steps : int
+        ends_from, is_history
+            As for `_requested_columns`.
+        wider : ndarray of shape (n_series, 1, 1)
+            Factor of the distances of interval ends from forecasts.
+
+        Returns
+        -------
+        columns : ndarray of shape (n_series, n_blocks * horizon, 1 + n_ends)
+            Forecasts, and ends of intervals.
         """
-        forecasts, distances = self._with_distances(ends, ends_from, fresh)
+        forecasts, distances = self._with_distances(ends, ends_from, is_history)
         first, table, distances = forecasts, forecasts.origins.table, wider * distances
         blocks = [forecasts.mean[:, :, None] + distances]
         while len(blocks) * self._at_once < n_steps:
@@ -752,7 +783,7 @@ class Forecaster(AttentionEstimator, ABC):
             blocks.append(forecasts.mean[:, :, None] + factor * distances)
         return np.concatenate(blocks, axis=1)
 
-    def _with_distances(self, origins, ends_from, fresh):
+    def _with_distances(self, origins, ends_from, is_history):
         """Forecast at origins in series on the original scale.
 
         Returns
@@ -761,7 +792,7 @@ class Forecaster(AttentionEstimator, ABC):
         distances : ndarray of shape (n_origins, horizon, 1 + n_ends)
             0, and the ends minus the forecasts. Without `ends_from` there are no ends.
         """
-        # Last values are taken before outliers are damped, since an outlier may be a jump.
+        # The last values include outliers, since an outlier may be a jump.
         last = replace(origins, table=self.transform_.encode(origins.table)).past(
             _LASTING_STEPS
         )
@@ -770,7 +801,7 @@ class Forecaster(AttentionEstimator, ABC):
             forecasts, _ = self._follow(self._forecasts(origins), last)
             return forecasts, np.zeros((*forecasts.mean.shape, 1))
         calibration, n, drift = self.calibration_, len(origins), np.ones(len(origins))
-        since, rows = calibration.origins_since(origins, fresh)
+        since, rows = calibration.origins_since(origins, is_history)
         if len(since):
             forecasts = self._forecasts(origins.joined(since), calibration.levels)
             drift = calibration.drift(forecasts.take(slice(n, None)), rows, origins)
@@ -782,16 +813,25 @@ class Forecaster(AttentionEstimator, ABC):
         return forecasts, np.concatenate(columns, axis=2) - columns[0]
 
     def _follow(self, forecasts, last):
-        """Move forecasts by jumps that last, and find what intervals have to reach.
+        """Move forecasts by jumps that last, and find how far intervals have to reach.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+        last : ndarray of shape (n_origins, n_last)
+            Last values of each series, outliers included.
 
         Returns
         -------
         forecasts : Forecasts
         distance : ndarray of shape (n_origins, horizon)
-            Distance from these forecasts to what intervals have to reach: the present level, or
-            after a jump that lasts the forecasts without it. It is 0 without a jump.
+            Distance from these forecasts to a level that intervals have to contain: the present
+            one, or after a jump that lasts the one of the forecasts that were not moved. It is
+            0 without a jump.
         """
         if not hasattr(self, "calibration_"):  # while fitting
             return forecasts, np.zeros_like(forecasts.mean)
         jump, lasting = self.calibration_.jumps(forecasts, last)
+        # After a jump that lasts, `jump` equals `lasting`, and the distance is -lasting: that
+        # from the moved forecasts back to the forecasts before.
         return forecasts.moved(lasting), jump - 2 * lasting

@@ -60,23 +60,26 @@ def read_series(
     missing : str, default="raise"
         "raise" refuses steps that an index lacks; otherwise they get missing values.
     what : str, default="y"
+        Name of the argument `y` in error messages.
     """
-    # 1. Series become columns of values, numbered from 0.
+    # 1. Divide `y` into one array of values for each series. Steps are numbered from 0.
     names, columns, indexes, form = _split_into_series(y, index, rows_are_series, what)
     lengths = np.array([len(column) for column in columns])
     series, step = positions(0, lengths)
     time = TimeIndex.of_positions(lengths.max()) if earlier is None else earlier.time
-    # 2. Their indexes become positions on one index of time.
+    # 2. Convert the indexes of the series to positions on one index of time.
     has_steps = indexes is not None and (earlier is None or time.kind != "position")
     if has_steps:
-        whats = [what] if form.aligned else [f"{what}[{name!r}]" for name in names]
+        descriptions = [what] if form.aligned else [f"{what}[{name!r}]" for name in names]
         known_time = None if earlier is None else time
-        time, steps_of_indexes = _on_one_time(indexes, whats, reference, known_time)
-        for steps, what_of_index in zip(steps_of_indexes, whats, strict=True):
+        time, steps_of_indexes = _on_one_time(indexes, descriptions, reference, known_time)
+        for steps, description in zip(steps_of_indexes, descriptions, strict=True):
             if is_one_of(missing, "raise") and steps[-1] - steps[0] >= len(steps):
-                time.refuse_gaps(steps, what_of_index)
+                time.refuse_gaps(steps, description)
+        # Aligned series share one index, and all have its steps.
         step = np.tile(np.concatenate(steps_of_indexes), len(names) if form.aligned else 1)
-    # 3. Series get the numbers that they have in the earlier table, and follow its last steps.
+    # 3. Give series the numbers that they have in the earlier table. Without an index of their
+    # own, they follow its last steps.
     if earlier is not None:
         numbers, names = _number_series(earlier, names, form)
         series, form_of_table = numbers[series], earlier.form
@@ -85,8 +88,7 @@ def read_series(
             time = time.extended(int(step.max()) + 1 - len(time))
     else:
         form_of_table = form
-    # 4. Values of all series become one table. Missing values at the ends of columns are cut
-    # off.
+    # 4. Make a table of all series, and cut off missing values at the ends of columns.
     value = np.concatenate([as_floats(column, what) for column in columns])
     table = Table.from_steps(time, names, series, step, value, form_of_table)
     if form.aligned:
@@ -110,13 +112,13 @@ def _without_missing_ends(table, n_columns, is_new, what):
     return observed if n_columns > 1 and not is_empty.all() else table
 
 
-def _on_one_time(indexes, whats, reference, time):
+def _on_one_time(indexes, descriptions, reference, time):
     """Find the positions of several indexes on one regular index of time.
 
     Parameters
     ----------
     indexes : list of Index
-    whats : list of str
+    descriptions : list of str
         Name of each index in error messages.
     reference : TimeIndex or None
         As for :func:`read_series`.
@@ -134,7 +136,7 @@ def _on_one_time(indexes, whats, reference, time):
     regular = time
     if time is None:
         longest = max(range(len(indexes)), key=lambda i: len(indexes[i]))
-        sample, what_of_sample = indexes[longest], whats[longest]
+        sample, what_of_sample = indexes[longest], descriptions[longest]
         if isinstance(sample, pd.DatetimeIndex) and not sample.is_monotonic_increasing:
             check_order(sample, what_of_sample)
         if len({index.dtype for index in indexes}) == 1:
@@ -145,7 +147,7 @@ def _on_one_time(indexes, whats, reference, time):
         regular = TimeIndex.read(
             sample, reference=reference if has_same_kind else None, what=what_of_sample
         )
-    for index, what in zip(indexes, whats, strict=True):
+    for index, what in zip(indexes, descriptions, strict=True):
         regular.check_kind(index, what)
         if index.hasnans:
             check_order(index, what)
@@ -154,19 +156,19 @@ def _on_one_time(indexes, whats, reference, time):
     # 2. The index of time reaches from the first to the last step of any series.
     if time is None:
         first = min(range(len(indexes)), key=lambda i: indexes[i][0])
-        time = TimeIndex.read(indexes[first], reference=regular, what=whats[first])
+        time = TimeIndex.read(indexes[first], reference=regular, what=descriptions[first])
     entries = indexes[0].append(indexes[1:])
     lengths = np.array([len(index) for index in indexes])
     cuts, number = np.cumsum([0, *lengths]), np.repeat(np.arange(len(lengths)), lengths)
-    time = time.extended_to(entries.max(), whats[number[as_integers(entries).argmax()]])
+    time = time.extended_to(entries.max(), descriptions[number[as_integers(entries).argmax()]])
     # 3. The entries of all indexes are found at once. They have to ascend within each index.
     steps = time.find(entries)
     ascends = np.diff(steps, prepend=-1) > 0
     ascends[cuts[:-1]] = True
     for i in number[~ascends | (steps < 0)][:1]:
         # One of these calls raises an error that names the entries.
-        check_order(indexes[i], whats[i])
-        time.positions(indexes[i], whats[i])
+        check_order(indexes[i], descriptions[i])
+        time.positions(indexes[i], descriptions[i])
     return time, [steps[start:stop] for start, stop in pairwise(cuts)]
 
 

@@ -260,11 +260,19 @@ def _read_history(forecaster, history):
     )
 
 
-def requested_table(table, series, step, index=None, labels=None):
+def requested_table(table, series, step, index=None, row_labels=None):
     """Make a table of steps to forecast, without values and features.
 
-    `series` and `step` are of shape (n_rows,), `index` and `labels` are as `index` and `rows`
-    of :class:`Form`.
+    Parameters
+    ----------
+    table : Table
+        Series to forecast from.
+    series, step : ndarray of int of shape (n_rows,)
+        Series of each row, and position of its step on the time index.
+    index : Index, default=None
+        Index of the forecasts, if it is not made of the steps; see `Form.index`.
+    row_labels : Index, default=None
+        Labels of the rows of a tidy frame of forecasts; see `Form.rows`.
     """
     n_rows = len(step)
     return replace(
@@ -273,7 +281,7 @@ def requested_table(table, series, step, index=None, labels=None):
         step=step,
         value=np.full(n_rows, np.nan),
         features=np.empty((n_rows, 0)),
-        form=replace(table.form, index=index, rows=labels),
+        form=replace(table.form, index=index, rows=row_labels),
     )
 
 
@@ -301,7 +309,14 @@ def _next_steps(X, table, horizon):
 def _steps_of_rows(table, rows, index, labels):
     """Make the requested table of the steps that rows of X are about.
 
-    `index` and `labels` are those of X, as of :func:`split_off_index`.
+    Parameters
+    ----------
+    table : Table
+        Series to forecast from.
+    rows : FeatureRows
+        Rows of X after the end of the series.
+    index, labels : Index or None
+        Time, or series and time, of each row of X, and its labels; see `split_off_index`.
     """
     form, has_series = table.form, isinstance(index, pd.MultiIndex)
     # Row labels that are no steps are those of a tidy frame.
@@ -347,30 +362,50 @@ def is_date(X):
 def count_steps_until(time, date):
     """Count the steps of a TimeIndex up to a date, from its first step.
 
-    A text or a period stands for its end: "2024-06" for the end of the month, and "2024" for
-    the end of the year, as in slices of pandas.
+    A text, a period and a `datetime.date` stand for the end of their span: "2024-06" for the
+    end of the month, and "2024" for the end of the year, as in slices of pandas. If the date is
+    after the end of the index, steps are counted as if the index went on.
     """
+    end = _end_of_date(date)
+    if time.offset is None:  # The index has no dates.
+        raise ValueError(
+            f"X={date!r} is a date, but the series have none: pass a number of steps."
+        )
+    if end.tz is not None and not time.tz:
+        raise ValueError(
+            f"X={date!r} has a time zone, but the series have none: remove it by "
+            "tz_localize(None)."
+        )
+    if time.kind == "period":
+        end = pd.Period(end, freq=time.freq)
+    elif end.tz is None and time.tz:
+        end = end.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
+    # Steps are compared with the date, since `searchsorted` refuses a date in nanoseconds that
+    # an index in seconds cannot represent.
+    return int((time.extended_to(end, f"X={date!r}").index <= end).sum())
+
+
+def _end_of_date(date):
+    """Convert a date in any form to the Timestamp at its end, or raise if it is none."""
     is_text = isinstance(date, str) and not _HAS_ZONE.match(date)
     try:
+        # In a text such as "03/04/2024" the day may be taken for the month.
         if is_text and not date[:4].isdigit():
-            raise ValueError(date)  # "03/04/2024" could be March or April.
-        is_span = is_text or type(date) is datetime.date
-        last = pd.Period(date, None if is_text else "D") if is_span else date
-        last = last.end_time if isinstance(last, pd.Period) else pd.Timestamp(last)
-        if last is pd.NaT:
-            raise ValueError(last)
+            raise ValueError(date)
+        if is_text:
+            date_or_period = pd.Period(date)
+        elif type(date) is datetime.date:
+            date_or_period = pd.Period(date, "D")
+        else:
+            date_or_period = date
+        if isinstance(date_or_period, pd.Period):
+            end = date_or_period.end_time
+        else:
+            end = pd.Timestamp(date_or_period)
+        if end is pd.NaT:
+            raise ValueError(end)
     except ValueError as error:
         raise ValueError(
             f"X={date!r:.60} is not a date: pass one such as '2024-06'."
         ) from error
-    if time.offset is None or (last.tz is not None and not time.tz):
-        problem = "has a time zone, but the series have none: remove it by tz_localize(None)"
-        if time.offset is None:
-            problem = "is a date, but the series have none: pass a number of steps"
-        raise ValueError(f"X={date!r} {problem}.")
-    if time.kind == "period":
-        last = pd.Period(last, freq=time.freq)
-    elif last.tz is None and time.tz:
-        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
-    # The comparison is right for any resolution of the date.
-    return int((time.extended_to(last, f"X={date!r}").index <= last).sum())
+    return end

@@ -281,7 +281,7 @@ class KernelForecaster(Forecaster):
             analogs = Analogs(
                 lookbacks[0], self.kernel_, normalize, scale, season=self.season_length_
             )
-            analogs = analogs.with_share(train)
+            analogs = analogs.with_seasonal_share(train)
             tried += choose_analogs(analogs, train, lookbacks, self.bandwidth)
         # 3. Compare them on three stretches of later windows, if there are several.
         stretches = list(self._stretches(table, lookbacks[-1])) if len(tried) > 1 else []

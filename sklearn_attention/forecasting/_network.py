@@ -1,8 +1,14 @@
 """The transformer of a forecaster: network, loss, outputs and weights.
 
-B is the number of windows in a batch. `units` (n_origins, 2) are the level and the unit of the
-series at each origin, in which windows are standardised. Targets are relative to a base
-forecast, in the same unit.
+B is the number of windows in a batch. In this module
+
+* `units` (n_origins, 2) are the level and the unit, mean and standard deviation, of the series
+  at each origin;
+* `scaling` is a `Scaling`, which has the lookback, and mean and standard deviation of each
+  feature;
+* inputs of the network are (value - level) / unit and (feature - mean) / standard deviation;
+* its targets, and so its outputs, are (value - base) / unit. The base is another forecast, or
+  the level.
 """
 
 import torch
@@ -114,10 +120,10 @@ def _window_units(x, center):
 
 
 def squared_error(origins, base, units, scaling):
-    """Make the loss of a network that learns the targets at `origins` minus a base.
+    """Make the loss of a network that learns the values after `origins` minus a base.
 
-    ``batch_loss(network, rows)`` is the mean squared error of the origins in these rows, in
-    units of the series. `base` is (n_origins, horizon or 1) and `scaling` a Scaling.
+    `base` is of shape (n_origins, horizon or 1). ``batch_loss(network, rows)`` returns the mean
+    squared error of the origins in these rows, in units of the series.
     """
 
     def batch_loss(network, rows):
@@ -132,10 +138,11 @@ def squared_error(origins, base, units, scaling):
 
 @torch.no_grad()
 def outputs_of(network, origins, units, scaling, *, need_weights=False):
-    """Compute the outputs (n_origins, horizon) of a network in evaluation mode, in its units.
+    """Compute the outputs of a network in evaluation mode, without gradients.
 
-    With `need_weights` the result is instead the weights of its attention, of shape (n_origins,
-    n_layers, n_heads, n_tokens, n_tokens).
+    The outputs (n_origins, horizon) are (forecast - base) / unit. With `need_weights` the
+    result is instead the weights of its attention, of shape (n_origins, n_layers, n_heads,
+    n_tokens, n_tokens).
     """
     device = next(network.parameters()).device
     results = []
@@ -149,9 +156,13 @@ def outputs_of(network, origins, units, scaling, *, need_weights=False):
 
 
 def _inputs(origins, units, scaling, device):
-    """Make the inputs of the network: windows, their features, and those of the horizon.
+    """Make the inputs of the network, standardised as the module docstring says.
 
-    All are in its units; features are None if there are none.
+    Returns
+    -------
+    past : Tensor of shape (B, lookback)
+    past_features : Tensor of shape (B, lookback, n_past) or None
+    future_features : Tensor of shape (B, horizon, n_future) or None
     """
     past = (origins.past(scaling.lookback) - units[:, :1]) / units[:, 1:]
     features, future = origins.past_features(scaling.lookback), origins.future_features()

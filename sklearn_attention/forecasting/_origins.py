@@ -16,8 +16,12 @@ Two further quantities belong to each origin:
 - `training_index`: position of the series among the training series, -1 for a series that the
   forecaster did not learn from.
 
-Validation origins are held out in blocks, the folds of the cross-validation: a forecast in a
-block comes from a candidate that has not learned from targets of the block.
+The lookback is the number of known steps that a forecast uses. The last two before this origin
+are ``Origins(...).past(2)``, that is 7 and 6.
+
+Validation origins are held out in blocks of time, the folds of the cross-validation. The
+out-of-fold forecast at a validation origin comes from a candidate that has not learned from
+targets of its block, but from those of all other blocks, earlier and later ones.
 """
 
 from dataclasses import dataclass, replace
@@ -37,8 +41,8 @@ PANEL = 30
 # fifth, and errors are 0.997 to 1.003 of those.
 _GROWTH_OF_PATTERNS = 1.25
 _N_BLOCKS = 5
-# There are about 400 validation origins in all: at most 100 of a series, and at least 6 of a
-# long and 12 of a short one. In panels the 6 origins of a long series are a horizon apart.
+# There are about 400 validation origins in all: at most 100 in a series, and at least 6 in a
+# long and 12 in a short one. In panels the 6 origins of a long series are a horizon apart.
 _N_ORIGINS, _MAX_ORIGINS, _MIN_ORIGINS, _MIN_ORIGINS_IF_SHORT = 400, 100, 6, 12
 # A series of at least 10 horizons is long. Then its last 60 % are validated, and in panels its
 # last 6 horizons, since recent errors of many series suffice.
@@ -141,7 +145,8 @@ class Origins:
         Parameters
         ----------
         training_units : ndarray of shape (n_training_series,)
-            Units that were learned; NaN for a series that is measured like a new one.
+            Units that were learned. A series whose unit could not be learned has NaN, and is
+            measured like a new one.
         measure : callable, default=naive_scales
             Returns the units of a list of arrays. It measures a new series by the values that
             are known at the origin.
@@ -354,7 +359,7 @@ class Validation:
     def first_test_step(self, rows=slice(None)):
         """Return `n_known` of the first validation origin of each series; (n_series,).
 
-        Only the validation origins `rows` count. A series without any gets its length.
+        Only the validation origins `rows` count. For a series without any it is the length.
         """
         first = self.tests.table.lengths.copy()
         np.minimum.at(first, self.tests.series[rows], self.tests.n_known[rows])
@@ -504,7 +509,7 @@ def combine(forecasts, weights, otherwise):
     Parameters
     ----------
     forecasts : ndarray of shape (n_origins, n_candidates, horizon)
-        A candidate with any NaN has no forecast at this origin.
+        If any step of a candidate is NaN, it has no forecast at this origin.
     weights : ndarray of shape (n_origins, n_candidates)
         If no candidate with a positive weight has a forecast, the others are averaged equally.
     otherwise : float or ndarray that broadcasts to (n_origins, horizon)
@@ -653,7 +658,8 @@ def _covariate_columns(origins, lookback):
     """
     past = origins.past_features(lookback)
     future = origins.future_features()
+    # Future covariates are compared only at the targets, which they concern directly.
     arrays = [np.delete(past, origins.table.future_columns, axis=2)]
-    if future is not None:
+    if future is not None:  # There are future covariates.
         arrays.append(future)
     return [array.reshape(len(array), array.shape[1] * array.shape[2]) for array in arrays]

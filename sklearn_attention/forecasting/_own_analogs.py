@@ -1,13 +1,13 @@
 """Kernel averages of what followed similar windows of the same series, as a candidate.
 
-Forecasts: the average of what followed the windows of a series, with Gaussian weights exp(-d² /
-(2 t² d_1²)) of their distances d from the last window, after Lorenz (1969, Journal of the
-Atmospheric Sciences 26, 636-646), who called them analogs. Distances are in units of that of
-the nearest window, d_1, so that the average is as smooth where all windows are far. Windows and
-targets are relative to the mean of the last season of the window.
+Forecasts: the average of what followed the windows of a series, after Lorenz (1969, Journal of
+the Atmospheric Sciences 26, 636-646), who called them analogs. A window at the distance d from
+the last window has the weight exp(-d² / (2 t² d_1²)), with a temperature t. Distances are
+divided by that of the nearest window, d_1, so that several windows have weight even if all are
+far. Windows and targets are relative to the mean of the last season of the window.
 
-Learns: the temperature t of least error at validation origins, one for all series. Windows
-whose targets overlap with those of the origin's block are left out there.
+Learns: the temperature t of least squared error at validation origins, one for all series. The
+forecast at a validation origin leaves out windows whose targets overlap with its block.
 
 Costs: the distances of each origin's window from all windows of its series, at most 4000.
 """
@@ -20,7 +20,7 @@ from ._analogs import MAX_KEYS, MIN_OWN_WINDOWS, PAIRS, normalized, squared_dist
 from ._origins import Origins, Windows
 from ._table import Table, by_group, chunks, spread_over_phases
 
-# Temperatures that are tried.
+# Temperatures that are tried, in distances of the nearest window.
 _TEMPERATURES = (0.25, 0.5, 1.0)
 
 
@@ -33,7 +33,9 @@ class OwnAnalogs:
     lookback : int
         Number of steps in a window.
     season_length : float
+        Number of steps in a season.
     temperature : float
+        Width of the Gaussian weights, in distances of the nearest window.
     values : list of ndarray or None
         Training series; None before the fit.
     """
@@ -101,8 +103,8 @@ class OwnAnalogs:
         queries = self._windows(origins)
         squared, is_usable = squared_distances(queries.keys, keys.keys), ~np.asarray(left_out)
         nearest = squared.min(axis=1, keepdims=True, where=is_usable, initial=np.inf)
-        # Rounding must not distinguish one exact repetition from another: d_1² is not smaller
-        # than the rounding errors of squared distances.
+        # If several windows repeat the last one exactly, rounding errors must not decide which
+        # is nearest. So d_1² is at least as large as the rounding errors of squared distances.
         lengths = np.square(queries.keys).sum(axis=1), np.square(keys.keys).sum(axis=1)
         rounding = 1e-12 * (lengths[0][:, None] + lengths[1].max()) + 1e-300
         ratio = squared / np.maximum(nearest, rounding)

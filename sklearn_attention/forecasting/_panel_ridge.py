@@ -1,10 +1,11 @@
 """Ridge regression on all series of a panel that corrects the mean of classical forecasts.
 
 Forecasts: the unweighted mean of the `Classical` forecasts plus a correction, mixed with the
-ensemble of all candidates. For each step ahead the correction is a linear function of 1, the
-last steps, how far each classical forecast is from their mean, and the mean. All are seasonally
-adjusted, relative to the last value, in units of the mean absolute difference of neighbouring
-values, and features are compressed by arcsinh.
+ensemble of all candidates. For each step ahead the correction is a linear function of these
+features: 1, the last values, how far each classical forecast is from their mean, and the mean.
+Values are seasonally adjusted, relative to the last one, and divided by the mean absolute
+difference of neighbouring values. Features are the arcsinh of these numbers, so that huge ones
+have little influence.
 
 Learns: the coefficients of each step ahead from all origins of all series, and its share in the
 mixture from origins within a horizon of the end of each series.
@@ -23,9 +24,9 @@ from ._origins import Origins
 from ._season import SeasonalAdjustment
 from ._table import mean_differences, positions
 
-# Features are 63 of the last 64 steps, relative to the last one. The unit is at least a tenth
-# of the mean difference of 256 steps, for series that did not change lately. At most 40 000
-# origins are learned from. On twelve panels errors are 0.997 of those with 32 steps.
+# Features are 63 of the last 64 values, relative to the last one. On twelve panels errors are
+# 0.997 of those with 32. The unit is at least a tenth of the mean difference of 256 steps, for
+# series that did not change lately. At most 40 000 origins are learned from.
 _WINDOW, _LONG_WINDOW, _MAX_ORIGINS = 64, 256, 40_000
 # The penalty is relative to the mean square of a column. On sixteen panels a third of it, three
 # and ten times change errors by 1.000, 1.000 and 0.999.
@@ -114,7 +115,7 @@ class PanelRidge:
     def corrected(self, origins):
         """Correct the mean of the classical forecasts; (n_origins, horizon)."""
         features = _Features(origins, self.classical)
-        corrections = [features.of_step(step) @ coef for step, coef in enumerate(self.coef)]
+        corrections = [features.features_at(step) @ coef for step, coef in enumerate(self.coef)]
         return features.level + features.unit * (features.mean + np.stack(corrections, axis=1))
 
 
@@ -160,7 +161,7 @@ class _Features:
         targets = np.where(is_constant, np.nan, origins.targets())
         self.targets = (targets - self.level) / divisor
 
-    def of_step(self, step):
+    def features_at(self, step):
         """Join the features of one step ahead; (n_origins, n_features)."""
         mean = np.arcsinh(self.mean[:, [step]])
         return np.hstack([self.past, self.deviations[:, :, step], mean])
@@ -184,7 +185,7 @@ class _Features:
         # 2. Solve the normal equations of each step ahead, with a penalty.
         coef = []
         for step in range(is_target.shape[1]):
-            features = self.of_step(step)
+            features = self.features_at(step)
             weighted = (weights * is_target[:, step])[:, None] * features
             gram = features.T @ weighted
             penalty = _PENALTY * np.diag(gram) + 1e-9 * (1 + np.trace(gram))

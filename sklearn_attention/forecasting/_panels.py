@@ -4,18 +4,23 @@ A panel is divided into groups of a few hundred whole series, and a forecaster i
 each group where its rows are. A hash of its id assigns a series to a group, so that groups are
 alike, and the same series are learned from together however rows are divided into partitions.
 
-In this module a fitted is what the fit of a group returns: its forecaster, None if the group
-has no series, or a list of messages if its series cannot be read. A task is a call that Dask
-makes later.
+Terms of this module:
+
+* A *fit result* is what the fit of a group returns: its forecaster, None if the group has no
+  series, or a list of messages if some of its series cannot be read.
+* A *task* is a call that Dask makes later (``dask.delayed``).
+* The *sample* is a few hundred series. A forecaster is fitted to them first, and decides what
+  has to be the same in all groups: the frequency, the season length, and logarithms.
 """
 
 import copy
 import functools
 import inspect
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from .._frames import to_pandas
 from .._partitions import is_frame, is_partitioned, reduce_columns
@@ -24,10 +29,9 @@ from ._feature_rows import column_of_each_feature
 from ._forms import SERIES, TARGET
 from ._inputs import make_training_table, read_training_data
 
-# A group has about 500 series, and 300 are in the sample that decides what is the same for all
-# groups. On the monthly series of M3 errors are those of one forecaster for all series, both in
-# groups of 300 and of 500.
-_GROUP, _SAMPLE = 500, 300
+# A group has about 500 series, and the sample 300. On the monthly series of M3 errors are those
+# of one forecaster for all series, both in groups of 300 and of 500.
+_SERIES_PER_GROUP, _SERIES_IN_SAMPLE = 500, 300
 # A message describes up to 20 errors, and counts the others.
 _MAX_DESCRIBED = 20
 
@@ -35,27 +39,32 @@ _MAX_DESCRIBED = 20
 def over_groups(method):
     """Decorate a method of forecasters, so that it is called for each group of a panel.
 
-    If there is no panel in partitions, Dask collections come into memory, and the method is
-    called as it is.
+    There are three cases:
+
+    1. `fit` or `backtest` gets a panel in partitions: each group is fitted.
+    2. The forecaster was fitted to such a panel, so that it has the attribute `panel_`: the
+       method is called for the forecaster of each group, and the results are joined.
+    3. Otherwise Dask collections come into memory, and the method is called as it is.
     """
-    name, signature = method.__name__, inspect.signature(method)
+    method_name, signature = method.__name__, inspect.signature(method)
 
     @functools.wraps(method)
     def call(forecaster, *args, **kwargs):
-        # A fit or backtest of a Dask frame with ids goes to all groups, and so does a call of a
-        # forecaster that was fitted to one (`panel_`). Other calls compute in memory.
         arguments = dict(signature.bind(forecaster, *args, **kwargs).arguments)
         del arguments["self"]
-        if name in ("fit", "backtest"):
-            if any(_has_ids(arguments.get(rows)) for rows in ("X", "y")):
-                return {"fit": _fit, "backtest": _backtest}[name](forecaster, **arguments)
-            if name == "fit":
+        if method_name in ("fit", "backtest"):
+            if _has_ids(arguments.get("X")) or _has_ids(arguments.get("y")):
+                of_panel = _fit if method_name == "fit" else _backtest
+                return of_panel(forecaster, **arguments)
+            if method_name == "fit":  # A fit in memory replaces that of a panel.
                 vars(forecaster).pop("panel_", None)
         elif hasattr(forecaster, "panel_"):
-            return _OF_FITTED.get(name, _frame)(forecaster, name, **arguments)
+            if method_name in _METHODS_WITHOUT_FRAME:
+                return _METHODS_WITHOUT_FRAME[method_name](forecaster, **arguments)
+            return _call_groups(forecaster, method_name, **arguments)
         in_memory = {
-            key: value.compute() if is_partitioned(value) else value
-            for key, value in arguments.items()
+            name: value.compute() if is_partitioned(value) else value
+            for name, value in arguments.items()
         }
         return method(forecaster, **in_memory)
 
@@ -63,19 +72,19 @@ def over_groups(method):
 
 
 class Panel:
-    """Forecasters that are fitted to groups of series.
+    """Fit results of all groups of a panel.
 
-    They stay where they were fitted, on the workers of a cluster or in memory. Those of a
-    worker that dies are fitted again. A pickle has the forecasters themselves.
+    The forecasters stay where they were fitted, on the workers of a cluster or in memory. If a
+    worker dies, its groups are fitted again. A pickle contains the forecasters themselves.
 
     Attributes
     ----------
     groups : list of Delayed
-        The forecaster of each group; None of a group without series. Of a stored panel they
-        are in memory.
+        Fit result of each group, without lists of messages. In a panel that was loaded from a
+        pickle they are in memory.
     divisions : tuple or None
-        Of frames whose index is the id: each partition then has whole series, and is a group.
-        If it is None, series are assigned to groups by a hash.
+        Dask's divisions of the frame that was fitted, if its index is the id: each partition
+        then has whole series, and is a group. None if series are assigned to groups by a hash.
     """
 
     def __init__(self, groups, divisions):
@@ -90,191 +99,254 @@ class Panel:
         # The key of 0.2.0 is kept, so that its pickles can be loaded.
         self.__init__(state["parts"], state["divisions"])
 
-    def tasks(self, function, names, **arguments):
-        """Make a task ``function(fitted, **arguments)`` for each group.
+    def tasks(self, function, frame_names=(), **arguments):
+        """Make a task ``function(fit_result, **arguments)`` for each group.
 
-        Of the arguments in `names`, which are frames, each task gets the rows of its group.
+        Parameters
+        ----------
+        function : callable
+        frame_names : iterable of str, default=()
+            Names of the arguments that are frames. Each task gets only the rows of its group.
+        **arguments
+            Arguments of the function.
         """
         import dask
 
-        calls = [{} for _ in self.groups]
+        arguments_of_groups = [{} for _ in self.groups]
         for name, value in arguments.items():
-            values = [value] * len(calls)
-            if name in names:
+            values = [value] * len(self.groups)
+            if name in frame_names:
                 # Rows are computed once, even if the result is computed several times.
-                values = dask.persist(*_groups(name, value, len(calls), self.divisions))
-            for call, value_of_group in zip(calls, values, strict=True):
-                call[name] = value_of_group
+                values = dask.persist(*_groups(name, value, len(self.groups), self.divisions))
+            for arguments_of_group, value_of_group in zip(
+                arguments_of_groups, values, strict=True
+            ):
+                arguments_of_group[name] = value_of_group
         return [
-            _later(function, fitted, **call)
-            for fitted, call in zip(self.groups, calls, strict=True)
+            _task(function, fit_result, **arguments_of_group)
+            for fit_result, arguments_of_group in zip(
+                self.groups, arguments_of_groups, strict=True
+            )
         ]
 
 
 def _fit(forecaster, X, y=None):
     """Fit a forecaster to each group of series, and keep them in a Panel as `panel_`."""
-    groups, divisions, model, sample, reference = _prepared(forecaster, X, y)
-    freq = sample.observed_.time.freq
-    options = reference, freq, getattr(forecaster, "log", None) == "auto"
-    fitted_groups = _persisted([_later(_fit_group, model, rows, *options) for rows in groups])
+    prepared = _prepare(forecaster, X, y)
+    sample = prepared.sample
+    options = {
+        "reference": prepared.reference,
+        "freq": sample.observed_.time.freq,
+        "may_drop_log": getattr(forecaster, "log", None) == "auto",
+    }
+    fit_results = _persist_fit_results(
+        _task(_fit_group, prepared.model, rows, **options) for rows in prepared.groups
+    )
     for name in [name for name in vars(forecaster) if name.endswith("_")]:
         delattr(forecaster, name)
     for name in ("n_features_in_", "feature_names_in_", "horizon_", "season_length_"):
         if hasattr(sample, name):
             setattr(forecaster, name, getattr(sample, name))
-    forecaster.panel_ = Panel(fitted_groups, divisions)
+    forecaster.panel_ = Panel(fit_results, prepared.divisions)
     return forecaster
 
 
 def _backtest(forecaster, X, y=None, **options):
     """Return the backtests of all groups as one frame, computed later."""
-    groups, _, model, *_ = _prepared(forecaster, X, y)
+    prepared = _prepare(forecaster, X, y)
     missing = [name for name in getattr(forecaster, "feature_names_in_", ()) if name not in X]
     if missing:
         raise ValueError(
             f"X has no columns {missing}, but {type(forecaster).__name__} was fitted with "
             "these features: pass them in X."
         )
-    return _joined([_later(_called, model, "backtest", X=rows, **options) for rows in groups])
+    return _join_frames(
+        _task(_call_group, prepared.model, "backtest", X=rows, **options)
+        for rows in prepared.groups
+    )
 
 
-def _frame(forecaster, name, **arguments):
-    """Call a method of all fitted groups, and join the frames that it returns."""
-    X, names = arguments.get("X"), {"history"}
-    # Steps to forecast may also be a number, a date, or an index of time.
+def _call_groups(forecaster, method, **arguments):
+    """Call a method of the forecasters of all groups, and join the frames that it returns."""
+    X, frame_names = arguments.get("X"), {"history"}
+    # The X of `predict` may also be a number of steps, a date, or an index of time, which are
+    # the same for all groups.
     if np.ndim(X) and not (isinstance(X, pd.Index) and X.nlevels == 1):
-        names.add("X")
-    names = {argument for argument in names if arguments.get(argument) is not None}
-    return _joined(forecaster.panel_.tasks(_called, names, method=name, **arguments))
+        frame_names.add("X")
+    frame_names = {name for name in frame_names if arguments.get(name) is not None}
+    return _join_frames(
+        forecaster.panel_.tasks(_call_group, frame_names, method=method, **arguments)
+    )
 
 
-def _update(forecaster, name, X, y=None):
-    """Append observations to the series of each fitted."""
+def _update(forecaster, X, y=None):
+    """Append the observations X to the series of each group."""
     _refuse_y(y)
     panel = forecaster.panel_
-    fitted_groups = _persisted(panel.tasks(_updated, ["X"], X=X))
-    forecaster.panel_ = Panel(fitted_groups, panel.divisions)
+    fit_results = _persist_fit_results(panel.tasks(_update_group, ["X"], X=X))
+    forecaster.panel_ = Panel(fit_results, panel.divisions)
     return forecaster
 
 
-def _score(forecaster, name, X, y=None):
-    """Average the scores of all series."""
+def _score(forecaster, X, y=None):
+    """Average the scores of all groups, weighted by their numbers of series."""
     import dask
 
     _refuse_y(y)
-    tasks = forecaster.panel_.tasks(_scored, ["X"], X=X)
+    tasks = forecaster.panel_.tasks(_score_group, ["X"], X=X)
     scores, n_series = np.transpose(dask.compute(*tasks))
     if not n_series.any():
         raise ValueError("X has no values of the series that were fitted: pass some.")
     return float(np.average(scores, weights=n_series))
 
 
-# Functions that stand in for methods of a fitted panel; `_frame` does for all others.
-_OF_FITTED = {"update": _update, "score": _score}
+# All other methods of fitted forecasters return frames.
+_METHODS_WITHOUT_FRAME = {"update": _update, "score": _score}
 
 
-def _prepared(forecaster, X, y):
-    """Divide a panel into groups, and decide what is the same for all of them.
+class _Preparation(NamedTuple):
+    """A panel in groups, and what was decided for all of them.
 
-    Returns
-    -------
+    Attributes
+    ----------
     groups : list of Delayed
         Rows of each group.
     divisions : tuple or None
         Divisions of the index, as in :class:`Panel`.
     model : Forecaster
-        Forecaster to be fitted to each group.
+        Forecaster that is not fitted yet, with the parameters for every group.
     sample : Forecaster
-        Forecaster that is fitted to a sample of series.
+        Forecaster that is fitted to the sample of series.
     reference : DataFrame
         Rows of the longest series of the sample.
     """
-    # 1. Draw a sample of series, those of the smallest hashes.
+
+    groups: list
+    divisions: tuple | None
+    model: BaseEstimator
+    sample: BaseEstimator
+    reference: pd.DataFrame
+
+
+def _prepare(forecaster, X, y):
+    """Divide a panel into groups, and decide what is the same for all of them."""
     forecaster._check_every_parameter()
     _refuse_y(y)
-    rows, divisions = _with_ids(X), X.divisions if _has_whole_series(X) else None
-    hashes = reduce_columns(lambda frame: np.unique(_hashes(frame)), np.union1d, rows, [SERIES])
-    if not len(hashes):
-        raise ValueError("X has no rows: pass at least one series.")
-    largest = hashes[:_SAMPLE][-1]
-    sample_rows = rows.map_partitions(
-        lambda frame: frame[_hashes(frame) <= largest], meta=rows._meta
-    ).compute()
-    # 2. Fit a forecaster to it. If some series cannot be read, they are left out here;
-    # an error lists them once all groups are fitted.
-    try:
-        sample = clone(forecaster).fit(sample_rows)
-    except ValueError:
-        errors = _errors_of_series(forecaster, sample_rows, sample_rows[:0])
-        sample_rows = sample_rows[~sample_rows[SERIES].isin(list(errors))]
-        if not errors or sample_rows.empty:
-            raise
-        sample = clone(forecaster).fit(sample_rows)
-    # 3. Give the model of all groups the season length and `log` of the sample.
+    divisions = X.divisions if _has_whole_series(X) else None
+    n_series, sample_rows = _draw_sample(_with_ids(X))
+    sample, sample_rows = _fit_sample(forecaster, sample_rows)
+    # All groups have the season length of the sample, if there is one, and take logarithms
+    # if the sample does. A TransformerForecaster may have several seasons in `seasons_`.
     model, seasons = clone(forecaster), getattr(sample, "seasons_", [sample.season_length_])
     if model.season_length == "auto" and len(seasons) == 1:
         model.season_length = seasons[0]
     if getattr(model, "log", None) == "auto":
         model.log = sample.transform_.log
-    n_groups = max(1, round(len(hashes) / _GROUP))
-    names = sample_rows[SERIES]
-    reference = sample_rows[names == names.value_counts().idxmax()]
-    return _groups("X", X, n_groups, divisions), divisions, model, sample, reference
+    n_groups = max(1, round(n_series / _SERIES_PER_GROUP))
+    ids = sample_rows[SERIES]
+    reference = sample_rows[ids == ids.value_counts().idxmax()]
+    return _Preparation(
+        _groups("X", X, n_groups, divisions), divisions, model, sample, reference
+    )
 
 
-def _groups(what, rows, n_groups, divisions):
+def _draw_sample(rows):
+    """Draw the series with the smallest hashes of their ids.
+
+    Returns the number of all series, and the rows of the sample as a DataFrame.
+    """
+    hashes = reduce_columns(lambda frame: np.unique(_hashes(frame)), np.union1d, rows, [SERIES])
+    if not len(hashes):
+        raise ValueError("X has no rows: pass at least one series.")
+    largest = hashes[:_SERIES_IN_SAMPLE][-1]
+    sample_rows = rows.map_partitions(
+        lambda frame: frame[_hashes(frame) <= largest], meta=rows._meta
+    )
+    return len(hashes), sample_rows.compute()
+
+
+def _fit_sample(forecaster, sample_rows):
+    """Fit a forecaster to the sample; return it, and the rows it was fitted to.
+
+    Series that cannot be read are left out here. The fit of their groups raises an error that
+    lists them all.
+    """
+    try:
+        return clone(forecaster).fit(sample_rows), sample_rows
+    except ValueError:
+        errors = _errors_of_series(forecaster, sample_rows, reference=sample_rows[:0])
+        readable_rows = sample_rows[~sample_rows[SERIES].isin(list(errors))]
+        if not errors or readable_rows.empty:
+            raise
+        return clone(forecaster).fit(readable_rows), readable_rows
+
+
+def _groups(argument, rows, n_groups, divisions):
     """Divide rows into groups; a list of tasks that return them.
 
     Parameters
     ----------
-    what : str
-        Name of the rows in messages.
+    argument : str
+        Name of the argument that the rows were passed as, for error messages.
     rows : frame
         Frame of Dask, pandas or polars.
     n_groups : int
-        Number of groups; it is not used if there are divisions.
+        Number of groups. If there are divisions, it is ignored: each partition is a group.
     divisions : tuple or None
         Divisions of the index, as in :class:`Panel`.
     """
     import dask.dataframe
 
-    kind, rows = type(rows).__name__, rows if is_partitioned(rows) else to_pandas(rows)
+    passed_type = type(rows).__name__
+    if not is_partitioned(rows):
+        rows = to_pandas(rows)
     if isinstance(rows, pd.DataFrame) and rows.index.nlevels == 1:
         rows = dask.dataframe.from_pandas(rows, npartitions=1)
     if not _has_ids(rows):
         raise ValueError(
-            f"{what} of type {kind} is not a frame with the column {SERIES!r}: "
+            f"{argument} of type {passed_type} is not a frame with the column {SERIES!r}: "
             "pass a frame of Dask, pandas or polars that has it."
         )
     if "_partitions" in rows:  # Dask would take it for the number of a partition
-        raise ValueError(f"{what} has the column '_partitions', which Dask uses: rename it.")
+        raise ValueError(
+            f"{argument} has the column '_partitions', which Dask uses: rename it."
+        )
     if divisions is None:
         return _with_ids(rows).shuffle(SERIES, npartitions=n_groups).to_delayed()
     if not _has_whole_series(rows):
         raise ValueError(
-            f"{what} does not have the index {SERIES!r} with known divisions, as the frame "
-            f"passed to fit had: pass {what}.set_index({SERIES!r})."
+            f"{argument} does not have the index {SERIES!r} with known divisions, as the frame "
+            f"passed to fit had: pass {argument}.set_index({SERIES!r})."
         )
     try:
         return _with_ids(rows.repartition(divisions=divisions, force=True)).to_delayed()
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{what} has ids of another type than the frame of the fit, or outside of its "
+            f"{argument} has ids of another type than the frame of the fit, or outside of its "
             f"divisions ({error}): fit again with all series."
         ) from error
 
 
-def _fit_group(model, rows, reference, freq, may_change_scale):
-    """Fit a forecaster to the rows of a group; return a fitted.
+def _fit_group(model, rows, reference, freq, may_drop_log):
+    """Fit a forecaster to the rows of a group; return a fit result.
 
-    `reference` are the rows of a good series, and `freq` is the frequency of the sample. If
-    `may_change_scale`, groups without positive values, or with negative ones, have no
-    logarithms.
+    Parameters
+    ----------
+    model : Forecaster
+    rows : DataFrame
+        Rows of the series of the group.
+    reference : DataFrame
+        Rows of a series that can be read.
+    freq : str or None
+        Frequency of the sample, which that of the group has to equal.
+    may_drop_log : bool
+        Whether no logarithms are taken in a group with a negative value, or without any
+        positive one.
     """
     if rows.empty:
         return None
     model = clone(model)
-    if may_change_scale and model.log:
+    if may_drop_log and model.log:
         values = pd.to_numeric(rows[TARGET], errors="coerce")
         model.log = bool(values.min() >= 0 and values.max() > 0)
     try:
@@ -283,77 +355,82 @@ def _fit_group(model, rows, reference, freq, may_change_scale):
         errors = _errors_of_series(model, rows, reference)
         if not errors:
             raise
-        return [f"{name!r}: {error}" for name, error in errors.items()]
+        return [f"{series_id!r}: {error}" for series_id, error in errors.items()]
     if (group_freq := model.observed_.time.freq) != freq:
-        wrong = f"has frequency {group_freq!r}, but a sample of series {freq!r}"
-        return [f"{rows[SERIES].iloc[0]!r} {wrong}: pass series of one frequency."]
+        return [
+            f"{rows[SERIES].iloc[0]!r} has frequency {group_freq!r}, but a sample of series "
+            f"{freq!r}: pass series of one frequency."
+        ]
     return model
 
 
-def _updated(fitted, X):
-    """Append observations to a copy of a fitted group; return it, or a list of the error."""
+def _update_group(fit_result, X):
+    """Append observations to a copy of a forecaster; return it, or a list with the error."""
     try:
-        return fitted if X.empty else copy.deepcopy(_known(fitted, X)).update(X)
+        return fit_result if X.empty else copy.deepcopy(_fitted(fit_result, X)).update(X)
     except ValueError as error:
         return [str(error)]
 
 
-def _scored(fitted, X):
-    """Score a fitted group; return the score, and the number of series with values."""
-    has_values = X[TARGET].notna() if TARGET in X else np.ones(len(X), dtype=bool)
-    n_series = X[SERIES][has_values].nunique()
-    return (_known(fitted, X).score(X), n_series) if n_series else (0.0, 0)
+def _score_group(fit_result, X):
+    """Score a group; return its score, and its number of series with values in X."""
+    has_value = X[TARGET].notna() if TARGET in X else np.ones(len(X), dtype=bool)
+    n_series = X[SERIES][has_value].nunique()
+    return (_fitted(fit_result, X).score(X), n_series) if n_series else (0.0, 0)
 
 
-def _called(fitted, method, **arguments):
-    """Call a method of a fitted group that returns a frame; None for a group without rows."""
+def _call_group(fit_result, method, **arguments):
+    """Call a method of a forecaster that returns a frame; None for a group without rows."""
     frames = [value for value in arguments.values() if isinstance(value, pd.DataFrame)]
-    if all(frame.empty for frame in frames) and (frames or fitted is None):
+    if all(frame.empty for frame in frames) and (frames or fit_result is None):
         return None
-    return getattr(_known(fitted, *frames), method)(**arguments)
+    return getattr(_fitted(fit_result, *frames), method)(**arguments)
 
 
-def _known(fitted, *frames):
-    """Return a fitted group, or raise if it is None, since the rows are of unknown series."""
-    if fitted is None:
-        unknown = [name for frame in frames for name in frame[SERIES].unique()]
+def _fitted(fit_result, *frames):
+    """Return the forecaster of a group, or raise if its group had no series in the fit.
+
+    The message names the series of the `frames` that were passed.
+    """
+    if fit_result is None:
+        unknown = [series_id for frame in frames for series_id in frame[SERIES].unique()]
         raise ValueError(
             f"X has the series {unknown}, whose group has none in the fit: fit anew."
         )
-    return fitted
+    return fit_result
 
 
 def _errors_of_series(forecaster, rows, reference):
-    """Find the series that cannot be learned from; a dict of messages by their ids.
+    """Find the series that cannot be learned from; return {id: message}.
 
-    Each is read together with the rows of a good series, the `reference`, from which its
-    frequency can be inferred.
+    Each series is read together with the `reference`, the rows of a series that can be read,
+    so that its frequency can be inferred even if it is short.
     """
     errors = {}
-    for name, series in rows.groupby(SERIES, observed=True):
-        both, reader = (
-            pd.concat([reference[reference[SERIES] != name], series]),
-            clone(forecaster),
-        )
+    for series_id, series_rows in rows.groupby(SERIES, observed=True):
+        both = pd.concat([reference[reference[SERIES] != series_id], series_rows])
+        reader = clone(forecaster)
         try:
             table = make_training_table(reader, *read_training_data(reader, both, None))
             refuse_leakage(table, column_of_each_feature(reader))
             refuse_too_small(table)
         except ValueError as error:
-            errors[name] = str(error)
+            errors[series_id] = str(error)
     return errors
 
 
-def _persisted(tasks):
-    """Compute fitted groups where their data are, and raise if some of them are messages."""
+def _persist_fit_results(tasks):
+    """Compute fit results where their rows are; raise if some of them are lists of messages."""
     import dask
 
-    groups = dask.persist(*tasks)
-    messages = [
-        _later(lambda fitted: fitted if isinstance(fitted, list) else [], fitted)
-        for fitted in groups
-    ]
-    errors = sorted({error for group in dask.compute(*messages) for error in group})
+    fit_results = dask.persist(*tasks)
+    messages_of_groups = dask.compute(
+        *[
+            _task(lambda fit_result: fit_result if isinstance(fit_result, list) else [], group)
+            for group in fit_results
+        ]
+    )
+    errors = sorted({error for messages in messages_of_groups for error in messages})
     if errors:
         n_more = max(0, len(errors) - _MAX_DESCRIBED)
         described = errors[:_MAX_DESCRIBED] + [f"and {n_more} more"] * (n_more > 0)
@@ -361,30 +438,30 @@ def _persisted(tasks):
             f"Series cannot be read, with {len(errors)} errors. Correct or remove "
             "them:\n" + "\n".join(described)
         )
-    return list(groups)
+    return list(fit_results)
 
 
-def _joined(tasks):
+def _join_frames(tasks):
     """Join the frames that tasks return, None for a group without rows, into a Dask frame."""
     import dask
     import dask.dataframe
 
-    # The first group with rows tells the columns. The frames that are computed to find it are
-    # kept.
+    # Dask has to know the columns in advance. They are those of the first group with rows.
+    # What is computed to find it is kept.
     tasks = list(tasks)
     for k, task in enumerate(tasks):
         (tasks[k],) = dask.persist(task)
-        first = tasks[k].compute()
-        if first is not None:
+        first_frame = tasks[k].compute()
+        if first_frame is not None:
             break
     else:
         raise ValueError("X has no rows of the series that were fitted: pass some.")
-    empty = first[:0]
-    frames = [_later(lambda frame: empty if frame is None else frame, task) for task in tasks]
+    empty = first_frame[:0]
+    frames = [_task(lambda frame: empty if frame is None else frame, task) for task in tasks]
     return dask.dataframe.from_delayed(frames, meta=empty, verify_meta=False)
 
 
-def _later(function, *args, **kwargs):
+def _task(function, *args, **kwargs):
     """Make a task that calls a function."""
     import dask
 

@@ -1,6 +1,9 @@
-"""Build the parts of stored forecasters, also those of 0.2.0 that no fit makes any more.
+"""Parts of stored forecasters, as version 0.2.0 and this version stored them.
 
-Each function takes the fields of a dataclass as this version or 0.2.0 stored them.
+A file has, for each dataclass of a forecaster, its name and its fields. `BUILDERS` has a
+function for each name whose fields have changed; it takes the fields of either version, and
+returns an object of this version. The classes of this module are candidates that 0.2.0 fitted,
+and that are only forecast with now.
 """
 
 from dataclasses import dataclass
@@ -9,6 +12,7 @@ import numpy as np
 from scipy.special import ndtr, softmax
 from sklearn.isotonic import isotonic_regression
 
+from ._analogs import Analogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
 from ._classical import Classical, methods_of, smooth
@@ -18,6 +22,7 @@ from ._ridges import WindowRidge
 from ._season import SeasonalAdjustment
 from ._table import Table
 from ._transform import Transform
+from ._trees import Trees
 
 # What exponential smoothing tried in 0.2.0.
 _METHODS = methods_of(
@@ -82,16 +87,27 @@ class RidgeOfEachSeries(WindowRidge):
 
 @dataclass(frozen=True, eq=False)
 class CandidateNetwork:
-    """A network that weights classical forecasts by the state of a series and corrects them."""
+    """A network that weights classical forecasts by the state of a series and corrects them.
 
-    # With candidates f_b it returns logits z_b and a correction r for each step k ahead, and
-    # forecasts sum_b softmax_b(z_bk) f_bk + r_k, relative to the last value and in units of the
-    # mean absolute difference of neighbouring values, both seasonally adjusted.
+    With classical forecasts f_c it returns logits z_c and a correction r for each step ahead,
+    and forecasts sum_c softmax(z)_c f_c + r. All are seasonally adjusted, relative to the last
+    value, and in units of the mean absolute difference of neighbouring values.
+
+    Attributes
+    ----------
+    classical : Classical
+    share : float
+        Mixing weight of the network beside the forecasts that it is mixed with.
+    network : dict of {str: ndarray}
+        Parameters of the network by their names.
+    without : ndarray of bool of shape (n_series,)
+        True for intermittent training series, which the network does not forecast.
+    """
 
     classical: Classical
-    share: float  # of the network in the forecast
-    network: dict  # parameters by name
-    without: np.ndarray  # (n_series,), True for training series mostly at their minimum
+    share: float
+    network: dict
+    without: np.ndarray
 
     def forecast(self, origins, combined):
         """Mix combined forecasts (n_origins, horizon) with those of the network."""
@@ -102,22 +118,23 @@ class CandidateNetwork:
 
     def _forecasts(self, origins):
         """Compute the forecasts of the network; (n_origins, horizon)."""
+        # 1. Adjust the last 32 values and the classical forecasts seasonally, and bring them to
+        # the level and the unit of the series.
         season = SeasonalAdjustment.learn(origins, self.classical.season_length)
-        row, n_known = (
-            season.pattern_of_origin[:, None],
-            np.maximum(origins.n_known, 1)[:, None],
-        )
+        pattern = season.pattern_of_origin[:, None]
+        n_known = np.maximum(origins.n_known, 1)[:, None]
         steps = np.maximum(origins.n_known[:, None] - 32 + np.arange(32), 0)
-        past = origins.past(32) - season.patterns_at(row, steps)
+        past = origins.past(32) - season.patterns_at(pattern, steps)
         unit, unit_of_season = _units(origins, season)
         is_log = isinstance(self.classical, ClassicalWithRaw)
         if is_log:
             unit = unit + 1e-3
         else:
             unit = np.where(unit + unit_of_season > 0, unit + 1e-3 * unit_of_season, 1.0)
-        level = past[:, -1:] + season.patterns_at(row, origins.target_steps)
+        level = past[:, -1:] + season.patterns_at(pattern, origins.target_steps)
         candidates = (self.classical.forecast(origins) - level[:, None]) / unit[:, None]
         past = (past - past[:, -1:]) / unit
+        # 2. Make the inputs of the network, (n_origins, n_inputs).
         x = np.hstack(
             [
                 np.arcsinh(past),
@@ -129,6 +146,7 @@ class CandidateNetwork:
                 candidates.std(axis=(1, 2))[:, None],
             ]
         )
+        # 3. Apply two hidden layers, and two linear maps to logits and corrections.
         for name in ("body.0", "body.2"):
             x = self._linear(name, x)
             x = x * ndtr(x)  # GELU
@@ -141,9 +159,10 @@ class CandidateNetwork:
 
 
 def _units(origins, season):
-    """Average absolute differences of adjusted series; (2, n_origins, 1).
+    """Average absolute differences of seasonally adjusted series; (2, n_origins, 1).
 
-    The first are of the steps known, the second of those that patterns are learned from.
+    The first average is over the known steps, the second over the steps that the seasonal
+    pattern is learned from.
     """
     counts = np.maximum([origins.n_known, origins.n_pattern_steps], 1)
     units, order = np.empty(counts.shape), np.argsort(season.pattern_of_origin, kind="stable")
@@ -179,7 +198,7 @@ def stored_attention(**fields):
 
 
 def stored_calibration(**fields):
-    """Build Calibration; 0.2.0 had a profile only in its residuals, the `errors`."""
+    """Build Calibration; 0.2.0 had no profile, but residuals, `errors`, that grow with it."""
     if "errors" not in fields:
         return Calibration(**fields)
     never = np.full(len(fields["unit"]), np.inf)  # 0.2.0 did not allow for jumps
@@ -211,6 +230,7 @@ def _with_new_names(kind, **new_names):
 
 # Builders by the name of the stored class. The last ones only rename fields of 0.2.0.
 BUILDERS = {
+    "Analogs": _with_new_names(Analogs, share="seasonal_share"),
     "Calibration": stored_calibration,
     "CandidateAttention": stored_attention,
     "Classical": stored_classical,
@@ -218,6 +238,9 @@ BUILDERS = {
     "CombinedForecast": _with_new_names(CombinedForecast, of_new_series="new_series_weights"),
     "FeatureBasis": _with_new_names(FeatureBasis, bends="hinge_features"),
     "Table": _with_new_names(Table, identity="training_index", known="future_columns"),
+    "Trees": _with_new_names(
+        Trees, dated="has_calendar", drifts="levels_drift", averaged="averaged_columns"
+    ),
     "Transform": _with_new_names(Transform, least="min_positive"),
 }
 STORED_FORMS = ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork

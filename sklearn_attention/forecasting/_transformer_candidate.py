@@ -4,7 +4,7 @@ Forecasts: a base plus the outputs of a transformer of patches of the window (Pa
 Nguyen, Sinthong and Kalagnanam 2023, A time series is worth 64 words, ICLR) with their
 features. The base is a `WindowRidge`, or the level of the series without other candidates.
 
-Learns: what the base leaves, in units of the series' standard deviations, from origins whose
+Learns: the values minus the base, in standard deviations of the series, from origins whose
 targets come before the validation origins. `settings` say how it is trained.
 
 Costs: the training of the network, minutes where all other candidates take seconds. With
@@ -25,7 +25,7 @@ from ._table import means, stds
 _MIN_WINDOWS = 100
 # A brief training has 300 steps.
 _TRIAL_STEPS = 300
-# A patch has 8 time steps, or so many that a window has 4 patches.
+# A patch has 8 steps, or fewer if a window would have less than 4 patches.
 _MAX_PATCH_LENGTH, _MIN_PATCHES = 8, 4
 
 
@@ -78,7 +78,8 @@ class TransformerCandidate:
     lookback : int
     device : str
     settings : NetworkSettings or None
-        How the network is built and trained; None once it is trained, as the next two.
+        How the network is built and trained. `settings`, `task` and `attributes` are None once
+        it is trained.
     task : callable or None
         ``task(name, n)`` is a context that reports the training to callbacks.
     attributes : callable or None
@@ -138,7 +139,7 @@ class TransformerCandidate:
         return replace(self, settings=replace(self.settings, training=training))
 
     def learn(self, origins):
-        """Train the network on what the base leaves of the targets at `origins`."""
+        """Train the network on the values after `origins` minus the base."""
         from ._network import ForecastNetwork, squared_error  # torch takes a second to load
 
         if len(origins) == 0:

@@ -44,13 +44,13 @@ from ._window_regressor import WindowRegressor
 
 # Corrections of the classical candidates are learned if these have this weight.
 _MIN_CLASSICAL_WEIGHT = 1 / 3
-# A smaller share of long series is validated if there are trees and this many steps of all
-# series, or a transformer, which is tried if a series has this many steps.
+# Trees are slow if all series together have at least 5000 steps. A transformer is a candidate
+# if a series has at least 20 000. With either, 0.25 of long series is validated, not 0.6.
 _MIN_STEPS_OF_SLOW_TREES, _MIN_STEPS_OF_TRANSFORMER, _SHARE_IF_SLOW = 5000, 20_000, 0.25
 # Candidates of these names learn effects of features themselves.
-_WITH_FEATURES = "trees", "transformer"
-# Reasons for which candidates have no forecasts, other than series that are too short.
-_LACKING = {"features": "no features are known beforehand: pass X"}
+_FEATURE_KINDS = "trees", "transformer"
+# Reasons why candidates cannot be fitted, other than series that are too short.
+_OTHER_REASONS = {"features": "no features are known beforehand: pass X"}
 
 
 @parameters
@@ -367,34 +367,38 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _learn(self, table, report):
         self.seasons_, self.correction_ = list_seasons(table, self.season_length), None
-        lookback = None if self.lookback == "auto" else int(self.lookback)
-        sizes = table, self._at_once, self.seasons_, lookback
-        kinds, with_features, unfitted = self._usable_kinds(sizes)
-        alone = not kinds and with_features == ["transformer"]
-        self._kept["alone"] = alone
-        if not kinds and "trees" not in with_features:
-            self._report(unfitted, table, all_of_them=not alone)
-        longest = table.lengths.max()
-        transformer = self._new_transformer(longest, report.task, with_features, alone)
-        if alone:
-            self.combined_, tests = fit_transformer(transformer, table, self._at_once)
+        # 1. Decide which kinds of candidates the series are long enough for.
+        kinds, feature_kinds, unfitted = self._usable_kinds(table)
+        is_alone = not kinds and feature_kinds == ["transformer"]
+        self._kept["alone"] = is_alone
+        if not kinds and "trees" not in feature_kinds:
+            self._warn_of_unfitted(unfitted, table, are_all=not is_alone)
+        transformer = None
+        if "transformer" in feature_kinds:
+            transformer = self._new_transformer(table.lengths.max(), report.task, is_alone)
+        # 2. A transformer alone is trained on the first origins, and calibrated on the last.
+        if is_alone:
+            self.combined_, held_out_origins = fit_transformer(
+                transformer, table, self._at_once
+            )
             self.calibration_ = Calibration.fit(
-                self._forecasts(tests), season_length=self.season_length_
+                self._forecasts(held_out_origins), season_length=self.season_length_
             )
             return
-        fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unfitted)
+        # 3. Otherwise all candidates are fitted, and combined by their out-of-fold errors.
+        fitted = self._fit_candidates(table, kinds, feature_kinds, transformer, unfitted)
         self.combined_, validation = fitted.combined, fitted.validation
         held_out = fitted.held_out
-        if (
-            validation.is_panel
-            and self.combined_.mean_weight_of(Classical) >= _MIN_CLASSICAL_WEIGHT
-        ):
+        # 4. In a panel a ridge regression on all origins corrects classical forecasts.
+        classical_weight = self.combined_.mean_weight_of(Classical)
+        if validation.is_panel and classical_weight >= _MIN_CLASSICAL_WEIGHT:
             self.correction_, held_out = PanelRidge.fit(
                 validation,
                 held_out,
                 Classical(self.seasons_[0]),
                 check_random_state(self.random_state),
             )
+        # 5. Intervals are calibrated on the held-out forecasts.
         forecasts = Forecasts(
             validation.tests, held_out, ensemble_mad(fitted.candidate_forecasts)
         )
@@ -402,85 +406,110 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             forecasts, block=validation.block, season_length=self.season_length_
         )
 
-    def _usable_kinds(self, sizes):
-        """Sort the kinds of candidates by how they are fitted.
+    def _new_candidates(self, kinds, table):
+        """Make the candidates of some kinds that the series of a table are long enough for."""
+        return new_candidates(
+            kinds, table, self._at_once, self.seasons_, self._lookback_or_none
+        )
+
+    @property
+    def _lookback_or_none(self):
+        """The lookback that the user gave; None if it is chosen."""
+        return None if self.lookback == "auto" else int(self.lookback)
+
+    def _usable_kinds(self, table):
+        """Divide the kinds of candidates by how they are fitted.
 
         Returns
         -------
         kinds : list of str or regressor
-            Kinds that are fitted together, and can be fitted to series of these `sizes`, which
-            are the table and the further arguments of `new_candidates`.
-        with_features : list of str
-            Kinds that are added one by one, since they learn effects of features themselves.
+            Kinds that are fitted together, and that the series are long enough for.
+        feature_kinds : list of str
+            "trees" and "transformer", if they are candidates. They learn the effects of
+            features themselves, and are added one by one.
         unfitted : list of str or regressor
-            Kinds named by the user that cannot be fitted to series of these sizes.
+            Kinds that the user named, and that the series are too short for.
         """
         if self.candidates is None:
             return [], ["transformer"], []
         is_auto = isinstance(self.candidates, str)
         kinds = list(CANDIDATES if is_auto else self.candidates)
-        with_features = [k for k in kinds if isinstance(k, str) and k in _WITH_FEATURES]
-        kinds = [kind for kind in kinds if kind not in with_features]
+        feature_kinds = [k for k in kinds if isinstance(k, str) and k in _FEATURE_KINDS]
+        kinds = [kind for kind in kinds if kind not in feature_kinds]
         if is_auto:
-            return kinds, with_features if self.n_features_in_ else [], []
-        if kinds and self.n_features_in_ and not with_features and "features" not in kinds:
+            return kinds, feature_kinds if self.n_features_in_ else [], []
+        if kinds and self.n_features_in_ and not feature_kinds and "features" not in kinds:
             warn_user(
                 f"candidates={self.candidates!r} use none of the {self.n_features_in_} "
                 "features of X: add 'features', 'trees' or 'transformer'."
             )
-        n_known = len(sizes[0].future_columns)
+        # The kind "features" has no candidate, and needs future covariates instead.
         unfitted = [
             kind
             for kind in kinds
-            if not (n_known if kind == "features" else new_candidates([kind], *sizes))
+            if not (
+                len(table.future_columns)
+                if kind == "features"
+                else self._new_candidates([kind], table)
+            )
         ]
         kinds = [kind for kind in kinds if kind not in unfitted]
         # Effects of features are subtracted for other candidates, and useless without any.
-        return ([] if kinds == ["features"] else kinds), with_features, unfitted
+        return ([] if kinds == ["features"] else kinds), feature_kinds, unfitted
 
-    def _fit_candidates(self, sizes, kinds, with_features, transformer, unfitted):
-        """Choose the scale, fit all candidates on it, and return a Combination.
+    def _fit_candidates(self, table, kinds, feature_kinds, transformer, unfitted):
+        """Choose whether to take logarithms, fit all candidates, and return a Combination.
 
-        `sizes`, `kinds` and `with_features` are those of `_usable_kinds`, `transformer` is one
-        to be trained or None, and kinds that cannot be fitted are appended to `unfitted`.
+        Parameters
+        ----------
+        table : Table
+        kinds, feature_kinds, unfitted : list
+            Results of `_usable_kinds`.
+        transformer : TransformerCandidate or None
+            Candidate to be trained, if there is one.
         """
-        table, horizon, seasons, lookback = sizes
         is_auto = isinstance(self.candidates, str)
-        lengths = window_lengths(table, horizon, seasons[0], lookback)
-        trees = [Trees(tuple(seasons), is_auto)] if "trees" in with_features else []
+        lengths = window_lengths(table, self._at_once, self.seasons_[0], self._lookback_or_none)
+        trees = [Trees(tuple(self.seasons_), is_auto)] if "trees" in feature_kinds else []
         is_slow = transformer or (trees and len(table.value) >= _MIN_STEPS_OF_SLOW_TREES)
         fit = partial(
             fit_combined,
-            horizon=horizon,
+            horizon=self._at_once,
             lookback=max(lengths, default=0),
-            effect_season=seasons[0] if "features" in kinds else None,
+            effect_season=self.seasons_[0] if "features" in kinds else None,
             share=_SHARE_IF_SLOW if is_slow else None,
         )
-        candidates = new_candidates(kinds, *sizes) or trees
+        # 1. Quick candidates decide whether to take logarithms. They need not be fitted again.
+        candidates = self._new_candidates(kinds, table) or trees
         quick = quick_candidates(candidates)
         self.transform_, earlier = choose_transform(
             table, self.log, self.transform_, partial(fit, candidates=quick, attends=False)
         )
         if earlier is not None:
             candidates = [candidate for candidate in candidates if candidate not in quick]
+        # 2. Fit the others on that scale, and add the trees and the transformer one by one.
         fitted = fit(self.transform_.encode(table), candidates=candidates, earlier=earlier)
-        if not is_auto and "transformer" in with_features and transformer is None:
-            unfitted.append("transformer")
         for candidate in [*(trees if kinds else ()), *([transformer] if transformer else ())]:
-            fitted = add_candidate(fitted, candidate, unfitted)
+            fitted = add_candidate(fitted, candidate)
+        # 3. Warn of candidates that the user named, and that have no forecasts.
         if not is_auto:
-            ends = Origins.at_ends(fitted.validation.origins.table, horizon)
+            if "transformer" in feature_kinds and transformer is None:
+                unfitted = [*unfitted, "transformer"]
+            ends = Origins.at_ends(fitted.validation.origins.table, self._at_once)
             without_forecast = fitted.combined.names_without_forecast(ends)
-            all_of_them = len(without_forecast) == len(fitted.combined.names)
-            self._report([*unfitted, *without_forecast], table, all_of_them)
+            are_all = len(without_forecast) == len(fitted.combined.names)
+            unfitted = [*unfitted, *fitted.unfitted_names, *without_forecast]
+            self._warn_of_unfitted(unfitted, table, are_all)
         return fitted
 
-    def _report(self, unfitted, table, all_of_them=False):
-        """Warn of candidates that are left out, or raise if these are `all_of_them`."""
-        short = f"series of up to {table.lengths.max()} steps are too short for it"
+    def _warn_of_unfitted(self, unfitted, table, are_all=False):
+        """Warn of candidates that cannot be fitted, or raise if these `are_all` candidates."""
+        too_short = f"series of up to {table.lengths.max()} steps are too short for it"
         names = [kind if isinstance(kind, str) else type(kind).__name__ for kind in unfitted]
-        reasons = "; ".join(f"{name!r}, since {_LACKING.get(name, short)}" for name in names)
-        if all_of_them:
+        reasons = "; ".join(
+            f"{name!r}, since {_OTHER_REASONS.get(name, too_short)}" for name in names
+        )
+        if are_all:
             raise ValueError(
                 f"candidates={self.candidates!r} leaves none that can be fitted: {reasons}. "
                 "Pass candidates='auto', or others."
@@ -488,15 +517,24 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         if unfitted:
             warn_user(f"candidates={self.candidates!r} is fitted without {reasons}.")
 
-    def _new_transformer(self, length, task, with_features, alone):
-        """Make the transformer, not trained yet; None if it is no candidate."""
+    def _new_transformer(self, length, task, is_alone):
+        """Make a transformer that is not trained; None if the series are too short.
+
+        Parameters
+        ----------
+        length : int
+            Number of steps of the longest series.
+        task : callable
+            ``task(name, n)`` is a context that reports the training to callbacks.
+        is_alone : bool
+            Whether there are no other candidates. Then it is made for series of any length.
+        """
         is_auto, min_length = isinstance(self.candidates, str), min_series_length(self._at_once)
         min_length = max(_MIN_STEPS_OF_TRANSFORMER, min_length) if is_auto else min_length
-        if not alone and ("transformer" not in with_features or length < min_length):
+        if not is_alone and length < min_length:
             return None
-        sizes = self.lookback, self._at_once, self.season_length_
         return TransformerCandidate(
-            choose_lookback(length, *sizes),
+            choose_lookback(length, self.lookback, self._at_once, self.season_length_),
             self.device,
             self._settings(),
             task,

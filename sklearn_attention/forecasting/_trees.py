@@ -1,19 +1,26 @@
 """Boosted trees as a candidate that uses features, the calendar and lags.
 
 Forecasts: gradient boosting (scikit-learn's HistGradientBoostingRegressor) on a table with a
-row for each pair of an origin and a step ahead, of all series. The columns are features at the
-step and their means over the seasons up to it, features not known beforehand at the origin, the
-calendar, values whole seasons before the step, and the last value and means of the last
-seasons. Targets are in units of the series, and relative to its mean, or where levels drift
-relative to the mean of the last season.
+row for each pair of an origin and a step ahead, of all series. Its columns are
+
+* the last value, means of the last seasons, and values whole seasons before the step;
+* the number of steps ahead, and the calendar at the step;
+* future covariates at the step and their means over the seasons up to it, and past covariates
+  at the origin.
+
+The target of a row is (value at the step - level) / unit. The unit is the standard deviation of
+the series. The level is its mean, or the mean of the last season before the origin if levels
+drift, that is, if they move away from the mean of the series over time.
 
 Learns: 50 to 200 trees from one row for each step. For out-of-fold forecasts the blocks of
-validation origins are held out in two groups, each forecast by half as many trees.
+validation origins are held out in two groups, the even and the odd ones. Each group is forecast
+by half as many trees, which have not learned from its steps.
 
 Costs: up to three fits, of at most 40 000 rows each.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +34,9 @@ _ROWS_PER_TREE, _MIN_TREES, _MAX_TREES = 20, 50, 200
 _SUM_OF_RATES, _MAX_RATE = 24, 0.2
 # A tree has a leaf for every 50 rows, but at least 8 and at most 31 leaves.
 _ROWS_PER_LEAF, _MIN_LEAVES, _MAX_LEAVES = 50, 8, 31
-# Blocks are held out in two groups, for each of which half of the trees are fitted, at twice
-# the rate.
-_N_GROUPS, _TREES_SHARE_IF_HELD_OUT = 2, 0.5
+# Block b is in group b % 2. If a group is held out, half of the trees are fitted, at twice the
+# rate.
+_N_GROUPS, _SHARE_OF_TREES_IF_HELD_OUT = 2, 0.5
 # Trees are fitted to 60 to 40 000 rows. If there are fewer than 1000 steps, each of them has up
 # to 4 rows with different origins.
 _MIN_ROWS, _ENOUGH_ROWS, _MAX_ROWS, _MAX_DRAWS = 60, 1000, 40_000, 4
@@ -42,6 +49,39 @@ _MAX_UNAVERAGED_VALUES = 5
 _DRIFT_RATIO = 0.5
 
 
+class TrainingRows(NamedTuple):
+    """Rows that trees learn from.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_rows, n_columns)
+    targets : ndarray of shape (n_rows,)
+    in_block : ndarray of bool of shape (n_rows, n_blocks)
+        True where the step of a row is a target of a block of validation origins.
+    """
+
+    columns: np.ndarray
+    targets: np.ndarray
+    in_block: np.ndarray
+
+
+class Trial(NamedTuple):
+    """Trees that were fitted first, and what further ones are fitted with.
+
+    Attributes
+    ----------
+    prepared : Trees
+        Trees that are not fitted, but have measured the series.
+    rows : TrainingRows
+    without_first_group : Trees
+        Trees that have not learned from the first group of blocks.
+    """
+
+    prepared: "Trees"
+    rows: TrainingRows
+    without_first_group: "Trees"
+
+
 @dataclass(frozen=True, eq=False)
 class Trees:
     """Boosted trees on a table of rows of origin and step ahead, of all series.
@@ -49,105 +89,93 @@ class Trees:
     Attributes
     ----------
     seasons : tuple of float
+        Numbers of steps in the seasons.
     tried : bool
         Whether trees for one group of blocks are fitted first, to see whether they help.
-    dated : bool
+    has_calendar : bool
         Whether there are columns of the calendar.
-    drifts : bool
+    levels_drift : bool
         Whether levels drift.
-    averaged : ndarray of int or None
+    averaged_columns : ndarray of int or None
         Columns of features that are averaged over seasons.
     level, unit : ndarray of shape (n_series,) or None
         Mean and standard deviation of each training series.
     fitted : estimator or None
-    trial : tuple or None
-        After a trial the three values that `_first_group` returns.
+        The trees of scikit-learn; None before the fit, and if there are too few rows.
+    trial : Trial or None
+        Result of a trial, None otherwise.
     """
 
     seasons: tuple
     tried: bool = False
-    dated: bool = False
-    drifts: bool = False
-    averaged: np.ndarray | None = None
+    has_calendar: bool = False
+    levels_drift: bool = False
+    averaged_columns: np.ndarray | None = None
     level: np.ndarray | None = None
     unit: np.ndarray | None = None
     fitted: object = None
-    trial: tuple | None = None
+    trial: Trial | None = None
 
     names = ("trees",)
 
     def with_trial(self, validation):
         """Fit trees that hold out the first group of blocks, and forecast this group.
 
-        Returns the candidate with these trees as its `trial`, and forecasts (n_validation, 1,
-        horizon), NaN in the other group. Without a trial, or without enough rows, these are
-        None.
+        Returns the candidate with the `trial`, and forecasts (n_validation, 1, horizon), NaN in
+        the other group. If it is not to be tried, or there are too few rows, the candidate is
+        unchanged, and forecasts are None.
         """
         if not self.tried:
             return self, None
-        learn, n_groups, first = self._first_group(validation)
-        if first.fitted is None:
+        trial = self._new_trial(validation)
+        if trial.without_first_group.fitted is None:
             return self, None
+        # `self` is not fitted: its forecasts are NaN.
         forecasts = out_of_fold_forecasts(
-            lambda block: self if block % _N_GROUPS else first, validation
+            lambda block: self if block % _N_GROUPS else trial.without_first_group, validation
         )
-        return replace(self, trial=(learn, n_groups, first)), forecasts
+        return replace(self, trial=trial), forecasts
 
     def fit(self, validation):
         """Return a fitted candidate, and out-of-fold forecasts (n_validation, 1, horizon)."""
-        trial = self._first_group(validation) if self.trial is None else self.trial
-        learn, n_groups, first = trial
-        without_group = [first, *(learn(group) for group in range(1, n_groups))]
+        trial = self._new_trial(validation) if self.trial is None else self.trial
+        without_group = [trial.without_first_group]
+        for group in range(1, min(_N_GROUPS, validation.n_blocks)):
+            without_group.append(trial.prepared._fit_without(group, trial.rows))
         forecasts = out_of_fold_forecasts(
             lambda block: without_group[block % _N_GROUPS], validation
         )
-        return learn(None), forecasts
+        return trial.prepared._fit_to(trial.rows), forecasts
 
-    def _first_group(self, validation):
-        """Prepare the table of rows, and fit trees that hold out the first group of blocks.
-
-        Returns
-        -------
-        learn : callable
-            ``learn(group)`` returns Trees that have not learned from the steps of a group of
-            blocks, ``learn(None)`` those that have learned from all.
-        n_groups : int
-        first : Trees
-            ``learn(0)``.
-        """
+    def _new_trial(self, validation):
+        """Measure the series, make the rows to learn from, and fit without the first group."""
         table, horizon = validation.origins.table, validation.origins.horizon
         has_many_values = [
-            len(np.unique(table.features[:, i])) > _MAX_UNAVERAGED_VALUES
-            for i in table.future_columns
+            len(np.unique(table.features[:, column])) > _MAX_UNAVERAGED_VALUES
+            for column in table.future_columns
         ]
-        unfitted = replace(
+        prepared = replace(
             self,
-            dated=calendar_of(table.time, 2).size > 0,
-            averaged=table.future_columns[np.array(has_many_values, dtype=bool)],
+            # The length of a step can be told from two steps.
+            has_calendar=calendar_of(table.time, 2).size > 0,
+            averaged_columns=table.future_columns[np.array(has_many_values, dtype=bool)],
             level=means(table.observations),
             unit=stds(table.observations),
-            drifts=self._levels_drift(table),
+            levels_drift=self._do_levels_drift(table),
             trial=None,
         )
         series, step, ahead = _rows_of(table, horizon)
         origins = Origins(table, series, step - ahead, 1)
-        columns, level, unit = unfitted._columns(origins, ahead)
+        columns, level, unit = prepared._columns(origins, ahead)
         targets = (table.value[table.first_rows[series] + step] - level) / unit
-        in_block = validation.in_blocks(series, step)
-
-        def learn(group):
-            if group is None:
-                return unfitted._fit_to(columns, targets, slice(None), 1)
-            is_outside = ~in_block[:, group::_N_GROUPS].any(axis=1)
-            return unfitted._fit_to(columns, targets, is_outside, _TREES_SHARE_IF_HELD_OUT)
-
-        return learn, min(_N_GROUPS, validation.n_blocks), learn(0)
+        rows = TrainingRows(columns, targets, validation.in_blocks(series, step))
+        return Trial(prepared, rows, prepared._fit_without(0, rows))
 
     def forecast(self, origins):
         """Forecast; (n_origins, 1, horizon), NaN without trees or the dates they need."""
         horizon = origins.horizon
         forecasts = np.full((len(origins), 1, horizon), np.nan)
-        lacks_dates = self.dated and not calendar_of(origins.table.time, 2).size
+        lacks_dates = self.has_calendar and not calendar_of(origins.table.time, 2).size
         if self.fitted is None or lacks_dates:
             return forecasts
         for rows in chunks(np.arange(len(origins)), _CHUNK, horizon):
@@ -157,16 +185,19 @@ class Trees:
             forecasts[rows, 0] = values.reshape(-1, horizon)
         return forecasts
 
-    def _fit_to(self, columns, targets, rows, trees_share):
-        """Fit a share of the usual number of trees to some rows, unless these are too few.
+    def _fit_without(self, group, rows):
+        """Fit half of the trees to the TrainingRows that are outside of a group of blocks."""
+        is_outside = ~rows.in_block[:, group::_N_GROUPS].any(axis=1)
+        outside = TrainingRows(*(array[is_outside] for array in rows))
+        return self._fit_to(outside, _SHARE_OF_TREES_IF_HELD_OUT)
 
-        `columns` are (n_rows, n_columns), `targets` (n_rows,).
-        """
-        columns, targets = columns[rows], targets[rows]
+    def _fit_to(self, rows, share_of_trees=1):
+        """Fit a share of the usual number of trees to TrainingRows, unless they are too few."""
+        columns, targets = rows.columns, rows.targets
         if len(targets) < _MIN_ROWS:
             return self
         n_trees = np.clip(len(targets) // _ROWS_PER_TREE, _MIN_TREES, _MAX_TREES)
-        n_trees = int(max(_MIN_TREES, trees_share * n_trees))
+        n_trees = int(max(_MIN_TREES, share_of_trees * n_trees))
         n_leaves = np.clip(len(targets) // _ROWS_PER_LEAF, _MIN_LEAVES, _MAX_LEAVES)
         trees = fit_trees(
             columns,
@@ -179,18 +210,20 @@ class Trees:
         )
         return replace(self, fitted=trees)
 
-    def _levels_drift(self, table):
-        """Return True if values are much nearer to the mean of the last season than to theirs.
+    def _do_levels_drift(self, table):
+        """Return True if values are nearer to the mean of the season before than to their own.
 
-        Mean squares are in units of the standard deviations, and summed over series.
+        Mean squares are in units of the standard deviation of each series, and summed over
+        series.
         """
         m, square_to_season, square_to_mean = self._season_steps[0], 0.0, 0.0
         for values, unit in zip(table.observations, stds(table.observations), strict=True):
-            sums = np.cumsum(np.append(0.0, values - values.mean()))
+            centered = values - values.mean()
+            sums = np.cumsum(np.append(0.0, centered))
             if len(values) > m:
-                to_season = values[m:] - values.mean() - (sums[m:-1] - sums[: -m - 1]) / m
+                to_season = centered[m:] - (sums[m:-1] - sums[: -m - 1]) / m
                 square_to_season += np.mean((to_season / unit) ** 2)
-                square_to_mean += np.mean(((values - values.mean()) / unit) ** 2)
+                square_to_mean += np.mean((centered / unit) ** 2)
         return bool(square_to_season < _DRIFT_RATIO * square_to_mean)
 
     @property
@@ -199,14 +232,14 @@ class Trees:
         return [max(1, round(season)) for season in self.seasons]
 
     def _columns(self, origins, ahead):
-        """Make rows of the table.
+        """Make the columns of rows, and the units of their targets.
 
         Parameters
         ----------
         origins : Origins
             Origin of each row.
         ahead : ndarray of int of shape (n_rows,)
-            Steps from the first step to forecast to that of the row, 0 for the first.
+            Number of the step of the row among the steps to forecast, 0 for the first.
 
         Returns
         -------
@@ -214,39 +247,49 @@ class Trees:
         level, unit : ndarray of shape (n_rows,)
             Targets are (value - level) / unit.
         """
-        table, series, n_known = origins.table, origins.series, np.maximum(origins.n_known, 1)
-        step, sums = origins.n_known + ahead, _sums(table, table.value[:, None])
+        table, series = origins.table, origins.series
+        n_known, step = np.maximum(origins.n_known, 1), origins.n_known + ahead
+        sums = _sums(table, table.value[:, None])
 
         def values_at(steps):
+            """Return values at steps of each row's series, NaN before its start; (n_rows,)."""
             values = table.value[table.first_rows[series] + np.maximum(steps, 0)]
             return np.where(steps >= 0, values, np.nan)
 
-        # 1. Means of the last seasons, the last value and lags, relative to the level.
+        # 1. The last values: means of the last seasons, and the last value. For each season of
+        # m steps, the latest known value of the same phase as the step, the value m steps
+        # before that, and the last value minus that of m steps before it. All but this
+        # difference are relative to the level.
         season_means = [
             _mean_before(table, sums, series, n_known, m)[:, 0] for m in self._season_steps
         ]
-        level = season_means[0] if self.drifts else origins.series_units(self.level, means)
+        level = (
+            season_means[0] if self.levels_drift else origins.series_units(self.level, means)
+        )
         unit, last = origins.series_units(self.unit, stds), values_at(n_known - 1)
         values = [*season_means, last]
         for m in self._season_steps:
-            lag = step - m * (ahead // m + 1)
+            same_phase = step - m * (ahead // m + 1)
             change = last - values_at(n_known - 1 - m)
-            values += [values_at(lag), values_at(lag - m), change + level]
+            # The level is subtracted from all values below.
+            values += [values_at(same_phase), values_at(same_phase - m), change + level]
         columns = [(np.column_stack(values) - level[:, None]) / unit[:, None], ahead[:, None]]
-        # 2. The calendar.
-        if self.dated:
+        # 2. The calendar at the step.
+        if self.has_calendar:
             position = table.starts[series] + step
             columns.append(calendar_of(table.time, position.max(initial=0) + 1)[position])
-        # 3. Features at the step, or at the origin if they are not known beforehand, and their
-        # means over the seasons up to the step.
+        # 3. Future covariates at the step, past covariates at the origin, and means of future
+        # covariates over the seasons up to the step.
         if table.n_features:
             past_columns = np.setdiff1d(np.arange(table.n_features), table.future_columns)
             at_step = table.features[table.feature_rows(series, step)]
             at_origin = table.features[table.feature_rows(series, n_known - 1)]
             columns += [at_step[:, table.future_columns], at_origin[:, past_columns]]
-            sums = _sums(table, table.features[:, self.averaged])
+            feature_sums = _sums(table, table.features[:, self.averaged_columns])
             end = np.minimum(step, table.row_counts[series] - 1) + 1
-            columns += [_mean_before(table, sums, series, end, m) for m in self._season_steps]
+            columns += [
+                _mean_before(table, feature_sums, series, end, m) for m in self._season_steps
+            ]
         return np.concatenate(columns, axis=1), level, unit
 
 
@@ -282,10 +325,15 @@ def calendar_of(time, n):
 
 
 def _rows_of(table, horizon):
-    """Choose rows to learn from, at most 40 000.
+    """Choose pairs of a step and an origin to learn from, at most 40 000.
 
-    Returns the series, the step, and its number of steps after the first step to forecast, each
-    (n_rows,). The latter are spread evenly over the horizon.
+    Returns
+    -------
+    series, step : ndarray of int of shape (n_rows,)
+        Series, and number of the step in it.
+    ahead : ndarray of int of shape (n_rows,)
+        Number of the step among the steps to forecast, 0 for the first. It is drawn evenly from
+        the horizon.
     """
     series, step = positions(1, np.maximum(table.lengths - 1, 0))
     chosen = spread_over_phases(len(series), _MAX_ROWS)
@@ -310,8 +358,8 @@ def _sums(table, columns):
 def _mean_before(table, sums, series, end, m):
     """Average columns over the last m steps before a step; (n_rows, n_columns).
 
-    `sums` are those of `_sums`; `series` and `end` (n_rows,) are the series and the step after
-    the last one that is averaged. Near the start of a series there are fewer than m steps.
+    `sums` are the result of `_sums`; `series` and `end` (n_rows,) are the series and the step
+    after the last one that is averaged. Near the start of a series fewer steps are averaged.
     """
     begin, first = np.maximum(end - m, 0), table.first_rows[series]
     earlier = np.where((begin > 0)[:, None], sums[first + np.maximum(begin - 1, 0)], 0.0)

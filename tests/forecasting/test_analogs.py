@@ -9,8 +9,9 @@ from sklearn_attention.attention._tables import weighted_quantiles
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._analogs import (
     Analogs,
+    SearchArrays,
     choose_analogs,
-    pair_with_memories,
+    group_by_memory,
     search_bandwidth,
 )
 from sklearn_attention.forecasting._origins import Windows
@@ -115,9 +116,9 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
     spread = keys.std(axis=0)
     spread[:5] = np.sqrt(np.mean(spread[:5] ** 2))
     apart = np.abs(origins[:, None] - origins) >= 3
-    windows = keys, values, np.zeros((len(keys), 1))
+    outcomes = np.column_stack([values, np.zeros(len(keys))])
     ((bandwidth, errors, share),) = search_bandwidth(
-        [(*windows, *windows, apart)], spread, 5, kernel
+        [SearchArrays(keys, outcomes, keys, outcomes, apart)], spread, 5, kernel
     )
     np.testing.assert_array_equal(share, 0)
     score = errors.mean()
@@ -171,7 +172,7 @@ def test_windows_are_predicted_from_the_first_memory_with_enough_of_their_series
     origins = Origins.within(make((40, 20, 12)), HORIZON, LOOKBACK)
     memories = [(origins.take(origins.series == i), 15) for i in (0, 1)] + [(origins, 1)]
     predicted = []
-    for queries, memory, apart in pair_with_memories(origins, memories):
+    for queries, memory, apart in group_by_memory(origins, memories):
         for row, (i, known) in enumerate(zip(queries.series, queries.n_known, strict=True)):
             # Series begin at the same step.
             may = np.abs(memory.n_known - known) >= HORIZON
@@ -213,9 +214,12 @@ def test_bandwidths_with_which_one_window_has_all_the_weight_are_not_tried():
     """On a line the two windows beside each predict it best, and no wider average does."""
     steps = np.arange(40.0)
     keys, usable = np.repeat(steps[:, None], 5, axis=1), ~np.eye(40, dtype=bool)
-    windows = keys, steps[:, None], np.zeros((40, 1))
+    outcomes = np.column_stack([steps, np.zeros(40)])
     ((bandwidth, *_),) = search_bandwidth(
-        [(*windows, *windows, usable)], np.ones(5), 5, KERNELS["gaussian"]
+        [SearchArrays(keys, outcomes, keys, outcomes, usable)],
+        np.ones(5),
+        5,
+        KERNELS["gaussian"],
     )
     # Neighbours are root five apart. The kernel there is e^-5 at least, but for finer scales.
     assert 5 < 5 / bandwidth[0] ** 2 < 10 * 2**0.7 * 1.01
@@ -227,9 +231,13 @@ def test_values_are_relative_to_the_share_of_the_last_deviation_with_least_error
     shares = np.array([0.9, 0.3, 0.0, 1.4])
     values = np.sin(keys) + shares * deviation + 0.3 * rng.normal(size=(n, 4))
     usable = ~np.eye(n, dtype=bool)
-    windows = keys, values, deviation
+    outcomes = np.column_stack([values, deviation])
     without, (bandwidth, errors, share) = search_bandwidth(
-        [(*windows, *windows, usable)], np.ones(4), 4, KERNELS["gaussian"], has_level=True
+        [SearchArrays(keys, outcomes, keys, outcomes, usable)],
+        np.ones(4),
+        4,
+        KERNELS["gaussian"],
+        has_level=True,
     )
     np.testing.assert_array_equal(without[2], 0)
     np.testing.assert_allclose(share, np.clip(shares, 0, 1), atol=0.2)

@@ -248,7 +248,7 @@ def test_drift_counts_horizons_beside_those_held_out():
     horizons = np.array([1.5, 0.0, 28.0])
     np.testing.assert_allclose(found, 1 + 2 * horizons / (horizons + 2))
     # Nothing is known of forecasts of a history by a model that has learned from the series.
-    assert len(calibration.origins_since(ends, fresh=True)[0]) == 0
+    assert len(calibration.origins_since(ends, is_history=True)[0]) == 0
 
 
 def test_residuals_of_a_new_series_count_in_its_history():
@@ -257,7 +257,7 @@ def test_residuals_of_a_new_series_count_in_its_history():
     values = np.where(np.arange(60) < 30, 0.0, np.arange(60) % 2)
     table = Table.from_arrays([values, values[:2]], training_index=np.array([-1, -1]))
     ends = Origins.at_ends(table, 2)
-    since, rows = calibration.origins_since(ends, fresh=True)
+    since, rows = calibration.origins_since(ends, is_history=True)
     known = since.n_known[rows[0][rows[0] >= 0]]
     assert (len(known), known.min(), known.max()) == (20, 20, 58)
     assert (rows[1] == -1).all()

@@ -218,7 +218,7 @@ def test_where_nothing_is_validated_all_count_alike():
     combined = fitted.combined
     np.testing.assert_allclose(combined.weights, 1 / len(combined.names))
     np.testing.assert_allclose(combined.new_series_weights, combined.weights[0])
-    assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
+    assert add_candidate(fitted, Stub(4, network="perfect")).combined is fitted.combined
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_transformer_is_kept_where_it_has_weight(network, tried):
     table = Table.from_arrays(make_walks([60, 50]))
     stub = Stub(4, network=network, tried=tried)
     fitted = fit_kinds(table, ["ridge"])
-    found, _, every, held_out, _ = add_candidate(fitted, stub, [])
+    found, _, every, held_out, *_ = add_candidate(fitted, stub)
     kept = network == "perfect"
     assert (found.transformer is stub) == kept == (found.names[-1] == "transformer")
     assert found.weights.shape == (2, len(found.names))
@@ -249,7 +249,10 @@ def test_a_transformer_that_does_not_help_briefly_is_not_trained():
             return replace(self, tried=False)
 
     fitted = fit_kinds(Table.from_arrays(make_walks([60, 50])), ["ridge"])
-    assert add_candidate(fitted, Untrained(4, network="worthless", tried=True), []) is fitted
+    assert (
+        add_candidate(fitted, Untrained(4, network="worthless", tried=True)).combined
+        is fitted.combined
+    )
 
 
 def test_a_share_has_the_least_error():
@@ -286,7 +289,7 @@ def test_held_out_mixtures_are_by_shares_chosen_apart():
         def fit(self, validation):
             return self, forecasts[:, None]
 
-    model, _, every, held_out, _ = add_candidate(fitted, Noisy(4), [])
+    model, _, every, held_out, *_ = add_candidate(fitted, Noisy(4))
     share = best_mixing_weight(validation, before, forecasts)[0]
     np.testing.assert_allclose(model.new_series_weights[-1], share)
     np.testing.assert_allclose(model.weights[:, :-1], (1 - share) * fitted[0].weights)

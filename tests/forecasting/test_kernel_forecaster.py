@@ -101,7 +101,7 @@ def test_what_follows_is_relative_to_the_last_season(normalize, n_series):
         keys = np.vstack([keys, values[-6:]])
         mean = keys[:, 2:].mean(axis=1, keepdims=True)
         season = keys[:, [2, 3, 4, 5, 2]] - mean
-        level = mean + model.analogs_.share * season
+        level = mean + model.analogs_.seasonal_share * season
         unit = np.full_like(mean, np.abs(np.diff(values)).mean() if n_series > 1 else 1)
         if normalize == "standard_seasonal":
             unit = keys.std(axis=1, keepdims=True)

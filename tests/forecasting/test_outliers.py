@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting._transform import _RARE, damped, without_outliers
+from sklearn_attention.forecasting._transform import (
+    _VALUES_PER_OUTLIER,
+    damped,
+    without_outliers,
+)
 
 HORIZON = 6
 
@@ -34,7 +38,7 @@ def by_hand(values):
         changes = sum(1 if a != b else -1 for a, b in pairwise(before))
         if changes > 0:
             spread = max(before) - min(before)
-            width = spread * _RARE ** (1 / changes)
+            width = spread * _VALUES_PER_OUTLIER ** (1 / changes)
             if not min(before) - width <= values[t] <= max(before) + width:
                 found[t] = before[-1]
     return found

@@ -54,7 +54,7 @@ def test_coefficients_are_those_of_weighted_least_squares():
     counts = np.bincount(origins.series)[origins.series]
     weights = 1 / ((size + np.median(size)) * np.sqrt(counts))
     for step in range(HORIZON):
-        x, y, w = features.of_step(step), residuals[:, step], weights * is_target[:, step]
+        x, y, w = features.features_at(step), residuals[:, step], weights * is_target[:, step]
         gram = (w[:, None] * x).T @ x
         penalty = np.diag(0.03 * np.diag(gram))
         expected = np.linalg.solve(gram + penalty, x.T @ (w * y))

@@ -26,8 +26,8 @@ KEYS = ["unique_id", "ds"]
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch):
-    monkeypatch.setattr(_panels, "_GROUP", GROUP)
-    monkeypatch.setattr(_panels, "_SAMPLE", 5)
+    monkeypatch.setattr(_panels, "_SERIES_PER_GROUP", GROUP)
+    monkeypatch.setattr(_panels, "_SERIES_IN_SAMPLE", 5)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -148,13 +148,13 @@ def test_a_backtest_is_that_of_the_groups():
 
 
 def test_each_group_is_backtested_once(monkeypatch):
-    groups, called = [], _panels._called
+    groups, called = [], _panels._call_group
 
     def counting(*args, **kwargs):
         groups.append(tuple(kwargs["X"]["unique_id"].unique()))
         return called(*args, **kwargs)
 
-    monkeypatch.setattr(_panels, "_called", counting)
+    monkeypatch.setattr(_panels, "_call_group", counting)
     found = new().backtest(partitioned(make_rows()), cv=2).compute()
     assert found["unique_id"].nunique() == N_SERIES
     assert len(groups) == len(set(groups)) == 3
