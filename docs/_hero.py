@@ -46,20 +46,24 @@ def _draw_price(ax):
     )
     similar = model.explain(asked, k=5)
     rows = range(1, len(similar) + 1)
+    n_others, other_weight = len(X) - 1 - len(similar), 1 - similar["weight"].sum()
     ax.axvline(price, color="C0", lw=1, ls=":")
     ax.hlines(0, lower, upper, color="C0", alpha=0.35, lw=9)
     ax.plot(price, 0, "o", color="C0", ms=11)
+    ax.plot(y[ASKED], 0, "|", color="k", ms=14, mew=2)
+    ax.annotate("true price", (y[ASKED], 0), (0, 10), textcoords="offset points", ha="center")
     ax.annotate("90 % interval", (upper, 0), (6, 0), textcoords="offset points", va="center")
     ax.hlines(rows, similar["value"], price, color="0.75", lw=1.5, zorder=1)
     ax.scatter(similar["value"], rows, s=1100 * similar["weight"], color="C1", zorder=2)
-    for row, weight in zip(rows, similar["weight"], strict=True):
+    for row, weight in enumerate([*similar["weight"], other_weight], start=1):
         text = f"weight {weight:.0%}".replace("%", " %")
         ax.annotate(text, (upper, row), (6, 0), textcoords="offset points", va="center")
-    ax.set_yticks([0, *rows], [f"{ASKED}: {price:.1f}", *similar["row"]])
+    names = [f"{ASKED}: {price:.1f}", *similar["row"], f"{n_others} other cars"]
+    ax.set_yticks([0, *rows, len(similar) + 1], names)
     ax.get_yticklabels()[0].set(fontweight="bold", color="C0")
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    ax.set_ylim(len(similar) + 0.6, -0.6)
+    ax.set_ylim(len(similar) + 1.6, -0.9)
     ax.set_xlim(lower - 1, upper + 8)
     ax.set_xlabel("price in thousands of dollars")
 
