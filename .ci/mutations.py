@@ -852,7 +852,7 @@ MUTATIONS = [
         "intervals follow errors that come after them",
     ),
     Mutation(
-        "forecasting/_combination.py",
+        "forecasting/_ensemble_weights.py",
         "log_errors = np.log(mean) - np.log(np.minimum(best, 1e300))",
         "log_errors = np.log(mean)",
         "large series decide for all",
@@ -1164,7 +1164,7 @@ MUTATIONS = [
         "the nearest rows count alike, whatever their weights",
     ),
     Mutation(
-        "forecasting/_combination.py",
+        "forecasting/_ensemble_weights.py",
         "rate /= 2",
         "rate /= 1",
         "a step of weights that went too far is taken again",
@@ -1188,7 +1188,7 @@ MUTATIONS = [
         "features of the past are made usual, too",
     ),
     Mutation(
-        "forecasting/_combination.py",
+        "forecasting/_ensemble_weights.py",
         "errors[~is_squared[series]] **= 0.5",
         "errors **= 0.5",
         "forecasts of rare sales are near the median",
