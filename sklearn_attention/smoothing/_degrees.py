@@ -85,6 +85,8 @@ def degrees_to_average(rows, n_rows, rule, kernel):
 def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=None):
     """Choose a bandwidth for each degree, and average the smoothers at these.
 
+    If several degrees do not follow a rough curve, narrow averages take their place.
+
     Parameters
     ----------
     degrees : list of int
@@ -109,7 +111,7 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
     choice : BandwidthChoice
         The choice for the smoother of largest weight.
     smoother : FittedSmoother
-        The average.
+        The average, or narrow averages.
     ended : bool
         True if a callback ended the search.
     """
@@ -141,10 +143,17 @@ def choose_members(degrees, rule, kernel, smoother_at, report, rows, predictor=N
         if ended:
             break
     best, smoother = averaged(smoothers, rows)
-    return choices[best], smoother, ended
+    choice = choices[best]
+    if len(degrees) > 1 and rule.searches and not ended:
+        narrow = _narrow_averages(smoother, rows, kernel, smoother_at)
+        if narrow is not None:
+            # Warnings are those of the rule that the user named.
+            choice = narrow[0]._replace(warnings=choice.warnings)
+            smoother = narrow[1]
+    return choice, smoother, ended
 
 
-def rough_curve_average(smoother, rows, kernel, smoother_at):
+def _narrow_averages(smoother, rows, kernel, smoother_at):
     """Return narrow averages if a curve of one feature is rough; otherwise None.
 
     A curve is rough if it has jumps, or peaks of one or two rows. All windows in which
@@ -174,6 +183,7 @@ def rough_curve_average(smoother, rows, kernel, smoother_at):
         len(rows.columns.numeric) == 1
         and rows.X.shape[1] == rows.values.shape[1] == 1
         and smoother.is_in_memory
+        and smoother.error_settings.robustness is None
         and not rows.gap
         and _MIN_ROWS_OF_ROUGH <= smoother.n_rows <= MAX_SEARCH_ROWS
     ):

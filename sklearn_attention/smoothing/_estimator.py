@@ -47,12 +47,7 @@ from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._additive import AdditiveTerms, learn_terms
 from ._additive_mixture import AdditiveMixture
-from ._degrees import (
-    AVERAGED_PRECISION,
-    choose_members,
-    degrees_to_average,
-    rough_curve_average,
-)
+from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
 from ._errors import ErrorSettings
 from ._fitted_smoother import FittedSmoother, single_member, stored_smoother, weighed
 from ._robust import doubts_of_robustness, robustness, with_mean_weight_1
@@ -328,12 +323,6 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         # 3. Bandwidths are chosen for each degree.
         search = functools.partial(choose_members, degrees, rule, kernel, smoother_at, report)
         choice, self.smoother_, ended = search(searched)
-        if len(degrees) > 1 and rule.searches and not (ended or self.robust):
-            narrow = rough_curve_average(self.smoother_, searched, kernel, smoother_at)
-            if narrow is not None:
-                # Warnings are those of the rule that the user named.
-                choice = narrow[0]._replace(warnings=choice.warnings)
-                self.smoother_ = narrow[1]
         vars(self).update(choice.attributes)
         # 4. The joint smoother is mixed with an additive stage and a smoother of its residuals.
         if terms is not None and not ended:
