@@ -73,11 +73,11 @@ class Forecaster(AttentionEstimator, ABC):
     Derive from it to write a forecaster of your own that takes arrays, pandas objects, one
     series or many. To forecast, take :class:`~sklearn_attention.TransformerForecaster`.
 
-    A subclass has two methods. ``_learn(table, report)`` learns from a
-    :class:`Table`, and sets `lookback_` and `calibration_`.
-    ``_forecasts(origins, levels=None)`` returns :class:`Forecasts` at :class:`Origins`, only
-    from steps before them; with `levels` their quantiles, if there is a distribution, and the
-    disagreement of candidates.
+    A subclass has two methods. ``_learn(table, report)`` learns from a ``Table``, and sets
+    `lookback_` and `calibration_`. ``_forecasts(origins, levels=None)`` returns ``Forecasts``
+    at ``Origins``, only from steps before them; with `levels` their quantiles, if there is a
+    distribution, and the disagreement of candidates. The modules of `forecasting` whose names
+    begin with an underscore have these three classes.
 
     Parameters
     ----------
