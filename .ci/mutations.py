@@ -414,6 +414,12 @@ MUTATIONS = [
         "beyond the rows the line's own value",
     ),
     Mutation(
+        "smoothing/_additive.py",
+        "return n_places <= _MAX_PLACES and len(x) >= _MIN_ROWS_PER_PLACE * n_places",
+        "return n_places <= _MAX_PLACES",
+        "few rows at each place are fitted by the additive stage alone",
+    ),
+    Mutation(
         "smoothing/_additive_mixture.py",
         "unsmoothed = projected - second_hat @ self.stage.projected_rows",
         "unsmoothed = projected + second_hat @ self.stage.projected_rows",
@@ -1126,6 +1132,12 @@ MUTATIONS = [
         'np.einsum("ij,ij->i", smoother, Z) * weights',
         'np.einsum("ij,ij->i", smoother, Z)',
         "rows are predicted without themselves as if all had weight 1",
+    ),
+    Mutation(
+        "_spline_ridge.py",
+        "if 2 < len(nodes) < n_nodes:",
+        "if 2 < len(nodes) < 0:",
+        "functions of few numbers are linear between them",
     ),
     Mutation(
         "_spline_ridge.py",

@@ -6,6 +6,8 @@ Defaults of the package are chosen on seeds from 10 on, and reported on 0 to 9.
 
 import math
 import zlib
+from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +99,10 @@ def rounded(n, rng):
     return np.round(rng.uniform(size=n) * 20) / 20
 
 
+def doses(n, rng, n_doses):
+    return rng.choice(np.linspace(0, 1, n_doses), n)
+
+
 def clustered(n, rng):
     return rng.choice([0.1, 0.3, 0.5, 0.7, 0.9], n) + 0.03 * rng.standard_normal(n)
 
@@ -159,10 +165,26 @@ SCENARIOS = {
     "beta places": (saturation, beta, normal_noise),
 }  # fmt: skip
 
+# The same for curves that are observed at a few places only.
+N_DOSES = 5, 7, 8
+DOSE_CURVES = {
+    "sine": sine,
+    "exponential": lambda x: np.exp(3 * x) / 5,
+    "line": lambda x: 1.5 * x,
+    "kink": kink,
+    "saturation": saturation,
+    "tanh": lambda x: np.tanh(3 * x - 1.5),
+    "nothing": np.zeros_like,
+}
+AT_DOSES = {
+    f"{name} at {n_doses} doses": (truth, partial(doses, n_doses=n_doses), normal_noise)
+    for (name, truth), n_doses in product(DOSE_CURVES.items(), N_DOSES)
+}
+
 
 def scenario(name, n, seed):
     """The data set of a scenario, with places over the range of its rows and beyond."""
-    truth, draw, noise = SCENARIOS[name]
+    truth, draw, noise = (SCENARIOS | AT_DOSES)[name]
     rng = np.random.default_rng([zlib.crc32(name.encode()), n, seed])
     x = np.sort(draw(n, rng))
     y = truth(x) + noise(x, rng)

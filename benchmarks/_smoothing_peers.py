@@ -33,10 +33,10 @@ queries <- read.csv(file.path(folder, "queries.csv"))
 rows <- split(rows, rows$set)
 queries <- split(queries, queries$set)
 nearest <- seq(0.15, 1, 0.05)
-# As many basis functions as the curves need, and fewer than there are places.
+# As many basis functions as the curves need, and at most as many as there are places.
 functions <- function(d) {
   most <- c(15, 40, 60, 80)[findInterval(nrow(d), c(0, 100, 500, 2000))]
-  min(most, length(unique(d$x)) - 1)
+  min(most, length(unique(d$x)))
 }
 
 smoothers <- list(

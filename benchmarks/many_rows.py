@@ -10,7 +10,7 @@ deviations added to each feature, which says more about seconds than about error
 simulated one, Friedman's function of five of 20 features, with noise of standard deviation 1.
 
 With --parquet: seconds and memory of predictions of that many rows from Parquet files. Memory
-is the peak of the process above that before the predictions.
+is the peak of a process that does nothing else, with its libraries.
 
 Seconds are the processor's, at one thread. LightGBM is in the group `bench`. About an hour.
 """
@@ -27,7 +27,7 @@ import dask.dataframe as dd
 import lightgbm
 import numpy as np
 import pandas as pd
-from _results import peak_megabytes, stamp
+from _results import alone, peak_megabytes, stamp
 
 from sklearn_attention import KernelAttentionRegressor
 
@@ -119,19 +119,23 @@ def parquet(size, n_rows):
         for k in range(0, n_rows, PARTITION):
             rows = simulated(PARTITION, seed=k + 2).drop(columns="y")
             rows.to_parquet(f"{folder}/rows/{k:09}.parquet")
-        model.predict(rows[:10])
-        before = peak_megabytes()
-
-        def predict():
-            found = model.predict(dd.read_parquet(f"{folder}/rows"))
-            found.to_dask_dataframe("y").to_frame().to_parquet(f"{folder}/predictions")
-
-        taken, _ = seconds(predict)
+        taken, megabytes = alone(predict_files, model, folder)
         n_predicted = len(dd.read_parquet(f"{folder}/predictions"))
         assert n_predicted == n_rows
-    megabytes = peak_megabytes() - before
     million = taken / n_rows * 1e6
     return [f"{size}", f"{n_rows}", f"{taken:.0f}", f"{million:.0f}", f"{megabytes:.0f}"]
+
+
+def predict_files(model, folder):
+    """Seconds, and the most memory, of a process that predicts the rows in a folder."""
+    dask.config.set(scheduler="synchronous")
+
+    def predict():
+        found = model.predict(dd.read_parquet(f"{folder}/rows"))
+        found.to_dask_dataframe("y").to_frame().to_parquet(f"{folder}/predictions")
+
+    taken, _ = seconds(predict)
+    return taken, peak_megabytes()
 
 
 def _split(frame):

@@ -1,6 +1,6 @@
 """Accuracy of smoothers at their defaults, on one feature.
 
-    python benchmarks/smoothing_accuracy.py [scenarios] [curves] [--seeds N]
+    python benchmarks/smoothing_accuracy.py [scenarios] [doses] [curves] [--seeds N]
     python benchmarks/smoothing_accuracy.py --peers [--seeds N]
 
 * scenarios: root mean squared error over the range of the rows, relative to that of R's
@@ -9,16 +9,18 @@
   places with an outlier, a gap, ties, clusters or a thin tail. Also the worst error inside the
   gap and beyond the rows. Expected: averages of local polynomials at 1.00 of mgcv in the
   geometric mean, where noise has no memory, and nowhere more than 2.2 times mgcv.
+* doses: the same error, relative to mgcv, where the rows lie at five to eight places.
+  Expected: at most 1.2 times mgcv in the geometric mean.
 * curves: mean squared error on eight curves, four with jumps, peaks or ever faster
   oscillation and four smooth ones, for n = 256 rows, and the mean rank over all of them.
   Expected: chosen degrees follow jumps and peaks as closely as smoothers by leave-one-out do,
   with at most 1.5, 2.1 and 1.2 times the variance of the noise on blocks, bumps and Doppler's
   curve at a ratio of 7; a Gaussian process leads on smooth curves, and they come near it.
 
-Errors of the peers in scenarios are stored in `smoothing_peers.json`, which `--peers` writes:
-R's mgcv, loess, locfit and smooth.spline, and statsmodels' lowess and KernelReg, which the
-part "curves" runs too (dependency group `bench`). Half an hour on one core, most
-of it for scenarios. Progress goes to stderr.
+Errors of the peers in scenarios and at doses are stored in `smoothing_peers.json`, which
+`--peers` writes: R's mgcv, loess, locfit and smooth.spline, and statsmodels' lowess and
+KernelReg, which the part "curves" runs too (dependency group `bench`). Half an hour on one
+core, most of it for scenarios. Progress goes to stderr.
 """
 
 import argparse
@@ -31,7 +33,15 @@ from pathlib import Path
 
 import numpy as np
 from _results import markdown, stamp
-from _smoothing_data import CURVES, SCENARIOS, curve, scenario
+from _smoothing_data import (
+    AT_DOSES,
+    CURVES,
+    DOSE_CURVES,
+    N_DOSES,
+    SCENARIOS,
+    curve,
+    scenario,
+)
 from _smoothing_peers import PEERS, predictions
 from scipy.interpolate import make_smoothing_spline
 from scipy.stats import rankdata
@@ -51,7 +61,7 @@ except ImportError:
     KernelReg = lowess = None
 
 ROWS = 30, 100, 500, 2000
-SEEDS = {"scenarios": 5, "curves": 10}
+SEEDS = {"scenarios": 5, "doses": 5, "curves": 10}
 STORED = Path(__file__).with_name("smoothing_peers.json")
 BASE = "mgcv"
 IN_SCENARIOS = {
@@ -109,7 +119,7 @@ def our_errors(n_seeds):
 
 
 def store_peers(n_seeds):
-    cases = list(product(SCENARIOS, ROWS, range(n_seeds)))
+    cases = list(product(SCENARIOS | AT_DOSES, ROWS, range(n_seeds)))
     data_sets = [scenario(*case) for case in cases]
     cells = (
         (name, n, peer, measures(data, column))
@@ -148,7 +158,7 @@ def scenario_tables(n_seeds):
     names = [*IN_SCENARIOS, WITH_MEMORY, *PEERS]
     errors = {
         key: np.array([(peers[key] | own[key]).get(name, [np.nan] * n_seeds) for name in names])
-        for key in peers
+        for key in own
     }  # (n_smoothers, n_seeds), NaN where a smoother has no prediction
     errors = {key: found.astype(float) for key, found in errors.items()}
     base, others = names.index(BASE), [names.index(peer) for peer in PEERS]
@@ -217,6 +227,42 @@ def region_table(errors, names):
             rows.append([ABOUT_REGIONS[region], f"{n}", *numbers(high)])
     rows.sort(key=lambda row: list(ABOUT_REGIONS.values()).index(row[0]))
     return markdown(["where", "n", *names], rows)
+
+
+def dose_table(n_seeds):
+    """Errors relative to mgcv, a row for each curve and number of rows."""
+    peers, model = stored_errors(n_seeds), LocalPolynomialRegressor()
+    ratios = {}
+    for name, n_doses, n in product(DOSE_CURVES, N_DOSES, ROWS):
+        case = f"{name} at {n_doses} doses"
+        print(case, n, file=sys.stderr)
+        data_sets = [scenario(case, n, seed) for seed in range(n_seeds)]
+        fits = (model.fit(data.x[:, None], data.y) for data in data_sets)
+        errors = [
+            measures(data, fit.predict(data.places[:, None]))["range"]
+            for data, fit in zip(data_sets, fits, strict=True)
+        ]
+        base = np.array(peers[case, n, "range"][BASE])
+        ratios[name, n_doses, n] = geometric(np.array(errors) / base)
+    cells = {
+        (name, n): [ratios[name, n_doses, n] for n_doses in N_DOSES]
+        for name, n in product(DOSE_CURVES, ROWS)
+    }
+    rows = [[name, f"{n}", *numbers(cell)] for (name, n), cell in cells.items()]
+    for n in ROWS:
+        means = geometric([cells[name, n] for name in DOSE_CURVES])
+        rows.append(["geometric mean", f"{n}", *numbers(means)])
+    mean = geometric(list(ratios.values()))
+    return [
+        f"## Few places, {n_seeds} seeds",
+        "",
+        "All rows lie at five to eight places, such as doses, and errors are measured at them "
+        "and between. Root mean squared errors of `LocalPolynomialRegressor()` are relative to "
+        "those of mgcv, which has as many basis functions as there are places; entries are "
+        f"geometric means over data sets. The mean of all entries is {mean:.2f}.",
+        "",
+        *markdown(["curve", "n", *(f"{k} doses" for k in N_DOSES)], rows),
+    ]
 
 
 def geometric(ratios):
@@ -296,7 +342,7 @@ def curve_table(n_seeds):
     ]
 
 
-PARTS = {"scenarios": scenario_tables, "curves": curve_table}
+PARTS = {"scenarios": scenario_tables, "doses": dose_table, "curves": curve_table}
 
 
 if __name__ == "__main__":

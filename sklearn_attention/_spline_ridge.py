@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.linalg import get_lapack_funcs
 from scipy.optimize import minimize
 
@@ -77,6 +78,12 @@ class SplineColumns:
         mean = mass @ line
         std = np.sqrt(mass @ np.square(line - mean))
         functions = _principal_functions(t, line, mass, max_functions)
+        if 2 < len(nodes) < n_nodes:
+            # The functions are natural cubic splines in t. Between few numbers a line would not
+            # follow them: on seven curves at 5 to 8 places the error was 2 times as large.
+            curves = CubicSpline(t, functions, bc_type="natural")
+            nodes, line, t = (_subdivide(z, n_nodes) for z in (nodes, line, t))
+            functions = curves(t)
         values = np.column_stack([(line - mean) / std, functions])
         # 4. Add an outer node on either side, to which the columns continue as lines. Beyond
         # the rows ranks do not change, so that the coordinate t changes with the number alone:
@@ -118,6 +125,13 @@ class SplineColumns:
         interval = np.clip(np.searchsorted(self.nodes, x) - 1, 0, len(self.nodes) - 2)
         with np.errstate(over="ignore"):
             return interval, (x - self.nodes[interval]) / np.diff(self.nodes)[interval]
+
+
+def _subdivide(ascending, n_numbers):
+    """Insert equal steps between ascending numbers, so that these are at least `n_numbers`."""
+    n_steps = -(-n_numbers // (len(ascending) - 1))
+    positions = np.arange((len(ascending) - 1) * n_steps + 1) / n_steps
+    return np.interp(positions, np.arange(len(ascending)), ascending)
 
 
 def _unit_interval(ascending):

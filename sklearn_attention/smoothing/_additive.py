@@ -19,6 +19,7 @@ from scipy.linalg import eigh
 
 from .._blocks import IN_MEMORY, blocks_of_queries
 from .._column_stats import column_stats, mean_squares, positive_std, std_above_rounding
+from .._partitions import weights_or_ones
 from .._spline_ridge import N_NODES, NormalEquations, SplineColumns, reml_penalties
 
 # Maximum number of curves of one numeric feature, and of columns of all numeric features
@@ -28,6 +29,11 @@ _MAX_FUNCTIONS, _MAX_COLUMNS = 20, 240
 # of correlated normal features, whose tails are wide, the error was 0.65 times that with 40
 # nodes, on three other sums 1.03 times, and on seven tables 1.003 times.
 _ROWS_PER_NODE, _MAX_NODES = 25, 400
+# The additive stage alone serves one number with at most so many distinct values, places, and
+# at least so many rows for each place on average. On ten curves at 5 to 20 places, with 5 to
+# 250 rows for each, its error was 0.81 to 1.00 times that of local polynomials; at 30 places it
+# was up to 1.06 times, and with 2 or 3 rows for each place up to 1.05 times.
+_MAX_PLACES, _MIN_ROWS_PER_PLACE = 16, 5
 # A direction is rounding if its eigenvalue, the fraction of it that the ridge keeps, is
 # smaller.
 _MIN_RETAINED = 1e-13
@@ -155,6 +161,14 @@ def learn_terms(keys, values, columns, weights):
     standardized = (y / std - output_stats.mean / std)[:, output_varies]
     equations = _normal_equations(terms, X, standardized, weights)
     return dataclasses.replace(terms, penalties=reml_penalties(equations, terms.group))
+
+
+def has_few_places(rows):
+    """Return True if the only number in `Rows` has few distinct values, with many rows each."""
+    (feature,) = rows.columns.numeric
+    x = rows.X[weights_or_ones(rows.X, rows.sample_weight) > 0, feature]
+    n_places = len(np.unique(x))
+    return n_places <= _MAX_PLACES and len(x) >= _MIN_ROWS_PER_PLACE * n_places
 
 
 def _normal_equations(terms, X, y, weights):

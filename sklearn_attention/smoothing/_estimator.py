@@ -45,7 +45,7 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._additive import AdditiveTerms, learn_terms
+from ._additive import AdditiveTerms, has_few_places, learn_terms
 from ._additive_mixture import AdditiveMixture
 from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
 from ._errors import ErrorSettings
@@ -315,8 +315,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
             searched = searched.with_options(random_state=seed, precision=precision)
-        has_stage = self._has_additive_stage(rows, rule, kernel, len(degrees))
-        terms = self._learn_terms(rows) if has_stage else None
+        structure = self._resolve_structure(rows, rule, kernel, len(degrees))
+        terms = None if structure == "joint" else self._learn_terms(rows)
         if self.structure == "additive":
             # A rule of thumb takes the sum of the weights for the number of rows.
             degrees, searched = degrees[:1], with_mean_weight_1(searched)
@@ -327,12 +327,14 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         # 4. The joint smoother is mixed with an additive stage and a smoother of its residuals.
         if terms is not None and not ended:
             mixture = self.smoother_ = AdditiveMixture.from_joint(self.smoother_, terms)
-            if self.structure == "auto":
+            if structure == "mixture":
                 residuals = searched.with_options(values=mixture.residuals(mixture.values_2d))
                 _, second, _ = search(residuals, predictor=mixture.with_second_stage)
                 self.smoother_ = mixture.with_second_stage(second).with_best_weight()
         report.end()
-        return [*choice.warnings, *doubts]
+        # Warnings of a search are about the joint smoother, which "additive" does not use.
+        is_used = terms is None or structure == "mixture"
+        return [*(choice.warnings if is_used else ()), *doubts]
 
     def _rows(self):
         """Return the training rows as `Rows`, which searches for bandwidths take.
@@ -365,8 +367,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         self._keep(rule=name)
         return rule
 
-    def _has_additive_stage(self, rows, rule, kernel, n_degrees):
-        """Return True if predictions are to have an additive stage.
+    def _resolve_structure(self, rows, rule, kernel, n_degrees):
+        """Return the structure of predictions: "joint", "additive", or "mixture" of both.
 
         Raises ValueError if structure="additive" does not serve another parameter.
 
@@ -382,10 +384,13 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             Number of degrees that are averaged; above 1 only if `degree` is "auto".
         """
         if self.structure != "additive":
-            n_features = len(rows.columns.numeric) + len(rows.columns.categorical)
             is_chosen = self.structure == "auto" and n_degrees > 1 and rule.searches
             is_served = not self.gap and kernel.decreasing and not is_partitioned(rows.X)
-            return is_chosen and is_served and n_features > 1
+            if not (is_chosen and is_served):
+                return "joint"
+            if len(rows.columns.numeric) + len(rows.columns.categorical) > 1:
+                return "mixture"
+            return "additive" if has_few_places(rows) else "joint"
         need_all_rows("fits with structure='additive'", rows.X)
         is_adaptive = isinstance(rule, AdaptiveBandwidth | NeighborSearch)
         unserved = (
@@ -399,7 +404,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
                     f"structure='additive' does not serve {name}={getattr(self, name)!r}: pass "
                     f"{remedy}, or structure='joint'."
                 )
-        return True
+        return "additive"
 
     def _learn_terms(self, rows):
         """Learn the `AdditiveTerms` of the additive stage; return None if nothing varies.
