@@ -1589,7 +1589,7 @@ MUTATIONS = [
 def copy(package, tests, place):
     """Copy the package, and what its tests read, to a place of their own."""
     ignore = shutil.ignore_patterns("__pycache__", ".git", ".venv*", "_build", "gallery")
-    for name in ("tests", "docs", "examples", "benchmarks", ".ci"):
+    for name in ("tests", "docs", "examples", "benchmarks", ".ci", ".github"):
         shutil.copytree(tests / name, place / name, ignore=ignore)
     shutil.copytree(package / PACKAGE, place / PACKAGE, ignore=ignore)
     for path in package.iterdir():
