@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from ..kernels import Kernel
-from ._read import as_numpy
+from ._arrays import as_numpy
 from ._smoother import Smoother, smooth
 from ._solve import is_degree
 from ._sums import require_sums

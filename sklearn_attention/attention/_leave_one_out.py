@@ -28,8 +28,9 @@ from .._blocks import IN_CACHE, blocks
 from .._validation import check_choice, check_flag, check_gap
 from ..kernels import Kernel
 from ..kernels._numerics import LARGEST
+from ._arrays import to_array
 from ._doubled_windows import RowsInDoubledWindows
-from ._read import check_table, check_weights, key_ranges, read, to_array
+from ._read import check_table, check_weights, key_ranges, read
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import check_degree, solve
 from ._sums import EMPTY_POLICIES

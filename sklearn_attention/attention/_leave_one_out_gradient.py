@@ -24,9 +24,10 @@ from .._thread_pools import map_on_threads
 from ..kernels import Constant
 from ._algorithms._dense import split
 from ._algorithms._nearest import nearest_by_pairs
+from ._arrays import precision_of
 from ._leave_one_out import Scores, add_own_rows, own_weight
 from ._pair_sums import PairSums
-from ._read import key_ranges, precision_of, rounding_of_distances
+from ._read import key_ranges, rounding_of_distances
 from ._solve import Basis, local_unit, solve, solve_vjp, std_of_keys
 
 # Pairs below which threads cost more than they save, in passes that follow each other.

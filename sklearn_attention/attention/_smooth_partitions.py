@@ -26,7 +26,7 @@ from .._partitions import (
     partitions,
     reduce_partitions,
 )
-from ._read import cast_fields, result_dtype
+from ._arrays import cast_fields, result_dtype
 from ._sums import Sums, require_sums
 
 

@@ -28,7 +28,8 @@ from .._partitions import is_partitioned, reduce_rows
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
 from ._algorithms._line import Line
-from ._read import as_numpy, as_passed, cast_fields, check_own_keys, read_keys, result_dtype
+from ._arrays import as_numpy, as_passed, cast_fields, result_dtype
+from ._read import check_own_keys, read_keys
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._smooth_partitions import smooth_partitions
 from ._solve import MAX_DISTANCE, Basis, local_fit, std_of_keys

@@ -33,7 +33,8 @@ from ._algorithms._dense import (
     shifted_weights,
 )
 from ._algorithms._nearest import nearest_by_pairs
-from ._read import as_passed, read
+from ._arrays import as_passed
+from ._read import read
 from ._sums import EMPTY_POLICIES
 
 # Rounding must not push a quantile to the next value.
