@@ -20,10 +20,11 @@ import numpy as np
 from .. import attention
 from .._blocks import evenly_spread
 from .._column_stats import column_stats, mean_squares, positive_std
-from .._partitions import map_rows
+from .._partitions import is_partitioned, map_rows, need_all_rows
 from ..attention._leave_one_out import Predictions
+from ..bandwidth._neighbors import AdaptiveBandwidth, NeighborSearch
 from ..bandwidth._search import MAX_SEARCH_ROWS
-from ._additive import AdditiveStage, predict_sums
+from ._additive import AdditiveStage, has_few_places, predict_sums
 from ._fitted_smoother import FittedSmoother, weighted_sum
 
 # The mixing weight is chosen without the rows whose leave-one-out residuals are above this many
@@ -33,6 +34,49 @@ _MAX_MEDIANS = 5.0
 # less bias. On eight known curves with 200 rows, bands of 90 % held the curve at 0.90 of the
 # places, and at 0.89 with the penalties as they are (0.84 for joint smoothers).
 _PENALTY_FACTOR_OF_BANDS = 0.3
+
+
+def resolve_structure(estimator, rows, rule, kernel, n_degrees):
+    """Return the structure of predictions: "joint", "additive", or "mixture" of both.
+
+    Raises ValueError if structure="additive" does not serve another parameter.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The smoother with its parameters `structure` and `gap`.
+    rows : Rows
+        The training rows, with the columns that the kernel compares.
+    rule : BandwidthRule
+        The rule that chooses bandwidths.
+    kernel : Kernel
+        The kernel of the numeric columns.
+    n_degrees : int
+        Number of degrees that are averaged; above 1 only if `degree` is "auto".
+    """
+    if estimator.structure != "additive":
+        is_chosen = estimator.structure == "auto" and n_degrees > 1 and rule.searches
+        is_served = not estimator.gap and kernel.decreasing and not is_partitioned(rows.X)
+        if not (is_chosen and is_served):
+            return "joint"
+        if len(rows.columns.numeric) + len(rows.columns.categorical) > 1:
+            return "mixture"
+        return "additive" if has_few_places(rows) else "joint"
+    need_all_rows("fits with structure='additive'", rows.X)
+    is_adaptive = isinstance(rule, AdaptiveBandwidth | NeighborSearch)
+    unserved = (
+        ("gap", estimator.gap, "gap=0"),
+        ("kernel", not kernel.decreasing, "kernel='gaussian'"),
+        ("bandwidth", is_adaptive, "bandwidth='scott'"),
+    )
+    for name, is_unserved, remedy in unserved:
+        if is_unserved:
+            value = getattr(estimator, name)
+            raise ValueError(
+                f"structure='additive' does not serve {name}={value!r}: pass {remedy}, or "
+                "structure='joint'."
+            )
+    return "additive"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,6 @@ import copy
 import functools
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from .._base import warn_user
 from .._blocks import append_rows, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
-from .._partitions import is_partitioned, need_all_rows, weights_or_ones
+from .._partitions import need_all_rows, weights_or_ones
 from .._report import Report
 from .._shapley import FeatureEffectsMixin
 from .._spline_ridge import SplineColumns
@@ -39,18 +38,18 @@ from ..attention._reduce import ALGORITHMS
 from ..attention._solve import is_degree, refuse_signed
 from ..attention._sums import EMPTY_POLICIES
 from ..attention._tables import Explanation, explained, heaviest
-from ..bandwidth._neighbors import AdaptiveBandwidth, NeighborSearch
+from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._additive import AdditiveTerms, has_few_places, learn_terms
-from ._additive_mixture import AdditiveMixture
+from ._additive import AdditiveTerms, learn_terms
+from ._additive_mixture import AdditiveMixture, resolve_structure
 from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
 from ._errors import ErrorSettings
-from ._fitted_smoother import FittedSmoother, single_member, stored_smoother, weighed
-from ._robust import doubts_of_robustness, robustness, with_mean_weight_1
+from ._fitted_smoother import FittedSmoother, single_member, stored_smoother
+from ._robust import doubts_of_robustness, weight_robustly, with_mean_weight_1
 
 # If no bandwidth was searched, the first row is predicted from at most this many rows, so that
 # a kernel or a bandwidth that fails does so in `fit`.
@@ -291,7 +290,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if check_flag("robust", self.robust):
             need_all_rows("errors of robust=True", rows.X)
             doubts = doubts_of_robustness(rows)
-            rows, smoother = _weight_robustly(rows, smoother, rule, kernel)
+            rows, smoother = weight_robustly(rows, smoother, rule, kernel)
 
         def smoother_at(degree, bandwidth, n_neighbors=None):
             """Return the smoother of one degree at a bandwidth, adaptive with `n_neighbors`."""
@@ -315,7 +314,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             seed = check_random_state(self.random_state).randint(2**31)
             precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
             searched = searched.with_options(random_state=seed, precision=precision)
-        structure = self._resolve_structure(rows, rule, kernel, len(degrees))
+        structure = resolve_structure(self, rows, rule, kernel, len(degrees))
         terms = None if structure == "joint" else self._learn_terms(rows)
         if self.structure == "additive":
             # A rule of thumb takes the sum of the weights for the number of rows.
@@ -367,45 +366,6 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         self._keep(rule=name)
         return rule
 
-    def _resolve_structure(self, rows, rule, kernel, n_degrees):
-        """Return the structure of predictions: "joint", "additive", or "mixture" of both.
-
-        Raises ValueError if structure="additive" does not serve another parameter.
-
-        Parameters
-        ----------
-        rows : Rows
-            The training rows, with the columns that the kernel compares.
-        rule : BandwidthRule
-            The rule that chooses bandwidths.
-        kernel : Kernel
-            The kernel of the numeric columns.
-        n_degrees : int
-            Number of degrees that are averaged; above 1 only if `degree` is "auto".
-        """
-        if self.structure != "additive":
-            is_chosen = self.structure == "auto" and n_degrees > 1 and rule.searches
-            is_served = not self.gap and kernel.decreasing and not is_partitioned(rows.X)
-            if not (is_chosen and is_served):
-                return "joint"
-            if len(rows.columns.numeric) + len(rows.columns.categorical) > 1:
-                return "mixture"
-            return "additive" if has_few_places(rows) else "joint"
-        need_all_rows("fits with structure='additive'", rows.X)
-        is_adaptive = isinstance(rule, AdaptiveBandwidth | NeighborSearch)
-        unserved = (
-            ("gap", self.gap, "gap=0"),
-            ("kernel", not kernel.decreasing, "kernel='gaussian'"),
-            ("bandwidth", is_adaptive, "bandwidth='scott'"),
-        )
-        for name, is_unserved, remedy in unserved:
-            if is_unserved:
-                raise ValueError(
-                    f"structure='additive' does not serve {name}={getattr(self, name)!r}: pass "
-                    f"{remedy}, or structure='joint'."
-                )
-        return "additive"
-
     def _learn_terms(self, rows):
         """Learn the `AdditiveTerms` of the additive stage; return None if nothing varies.
 
@@ -442,17 +402,6 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         """Return the `Report`, which tells callbacks of each bandwidth that is tried."""
         y = functools.partial(targets_at, self, slice(None))
         return Report(self, X=self.keys_, y=y, metadata={"sample_weight": self.key_weights_})
-
-
-def _weight_robustly(rows, smoother, rule, kernel):
-    """Return the `Rows` and the smoother of the training rows with robust weights.
-
-    The weights are computed at bandwidths that the rule chooses for the kernel.
-    """
-    robust_weights = robustness(rows, rule, kernel)
-    rows = replace(rows, sample_weight=weighed(rows.sample_weight, robust_weights))
-    settings = replace(smoother.error_settings, robustness=robust_weights)
-    return rows, smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
 
 
 def check_first_row(smoother):

@@ -58,6 +58,17 @@ def doubts_of_robustness(rows):
             )
 
 
+def weight_robustly(rows, smoother, rule, kernel):
+    """Return the `Rows` and the smoother of the training rows with robust weights.
+
+    The weights are computed at bandwidths that the rule chooses for the kernel.
+    """
+    robust_weights = robustness(rows, rule, kernel)
+    rows = replace(rows, sample_weight=weighed(rows.sample_weight, robust_weights))
+    settings = replace(smoother.error_settings, robustness=robust_weights)
+    return rows, smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
+
+
 def robustness(rows, rule, kernel):
     """Compute the robust weights (n_samples,) of rows, from 0 to 1.
 
