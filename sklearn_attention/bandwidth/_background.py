@@ -17,7 +17,11 @@ from .._column_stats import feature_std
 # The scale of a column is half the distance between these quantiles, and this is the distance
 # for the standard normal distribution.
 _QUANTILES = 0.1, 0.9
-NORMAL_QUANTILE_RANGE = 2.563
+_NORMAL_QUANTILE_RANGE = 2.563
+# If the background describes a larger fraction of the rows than this, bandwidths mean nothing.
+# The fraction is 0 to 0.15 in ten columns, also with tails of t(2), and nearly 1 in more
+# columns than the number of rows allows.
+_MAX_BACKGROUND_WEIGHT = 0.5
 
 
 class Background(NamedTuple):
@@ -122,6 +126,11 @@ def center_and_scale(X, columns, sample_weight=None):
     return center, scale
 
 
+def normal_std(scale):
+    """Return the standard deviation of a normal distribution that has a scale."""
+    return 2 * scale / _NORMAL_QUANTILE_RANGE
+
+
 def background_mixing_weight(n_samples, sample_weight=None):
     """Compute the mixing weight of the background, 1 / (n + 1): that of one row more.
 
@@ -140,6 +149,20 @@ def leave_one_out_mass(weights):
     if masses[heaviest] < weights[heaviest]:
         masses[heaviest] = np.delete(weights, heaviest).sum()
     return masses
+
+
+def background_warnings(weight, n_rows, n_columns):
+    """Return a list with a warning if the background describes a large fraction of the rows.
+
+    `weight` is the fraction that it describes better than the other rows do.
+    """
+    if weight <= _MAX_BACKGROUND_WEIGHT:
+        return []
+    return [
+        f"bandwidth='likelihood': a wide background describes {weight:.0%} of {n_rows} rows "
+        "better than all other rows do, which are no basis of a choice in "
+        f"{n_columns} columns. Pass fewer columns, more rows, or 'scott'."
+    ]
 
 
 def reflections(X, bounds, distances=0.0):

@@ -22,10 +22,10 @@ from scipy.stats.qmc import Halton
 from .._column_stats import order_columns
 from .._columns import CONSTANT, Columns
 from ..kernels._numerics import LARGEST
-from ._background import NORMAL_QUANTILE_RANGE, center_and_scale, reflections
+from ._background import background_warnings, center_and_scale, normal_std, reflections
 from ._density import ConditionalLikelihood, DensityLikelihood
 from ._minimize import STEP, WIDE_STEP, descend, minimize_scale
-from ._samples import Sample, optimal_rate_factor, point_masses
+from ._samples import Sample, mass_warning, optimal_rate_factor, point_masses
 from ._search import (
     MAX_SEARCH_ROWS,
     MIN_LEVEL_WEIGHT,
@@ -50,10 +50,6 @@ _FIRST_STEPS = 8
 _SUBSET_ROWS = 300
 # Maximum number of rows of the sample if the criterion takes linear time.
 MAX_ROWS_IN_LINEAR_TIME = 100_000
-# If the background describes a larger fraction of the rows than this, bandwidths mean nothing.
-# The fraction is 0 to 0.15 in ten columns, also with tails of t(2), and nearly 1 in more
-# columns than the number of rows allows.
-_MAX_BACKGROUND = 0.5
 # Between two bounds, the largest Gaussian bandwidth is this fraction of the range. Up to there,
 # mirror images of mirror images have no mass, and criteria leave them out.
 _MAX_BOUNDED_BANDWIDTH = 0.2
@@ -80,11 +76,7 @@ class DensitySearch(BandwidthRule):
         # Calls of `make_criterion` add the rows, their weights, and bounds.
         make_criterion = partial(DensityLikelihood, kernel=kernel, columns=rows.columns)
         kernels = [kernel] * rows.X.shape[1]
-        all_columns = np.ones(len(kernels), dtype=bool)
-        search = _LikelihoodSearch(
-            rows, make_criterion, kernels, observe, is_integrated=all_columns
-        )
-        return search.run()
+        return _LikelihoodSearch(rows, make_criterion, kernels, observe).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +159,8 @@ class _LikelihoodSearch:
     kernels : list of Kernel
         The kernel of each column.
     observe : callable or None
-    is_integrated : ndarray of bool of shape (n_columns,)
-        True for integrated columns.
+    is_integrated : ndarray of bool of shape (n_columns,), default=None
+        True for integrated columns; None if all of them are.
     fixed : ndarray of shape (n_columns,), default=None
         Bandwidths that are not searched; NaN for each column whose bandwidth is searched.
     find_masses : bool, default=True
@@ -182,7 +174,7 @@ class _LikelihoodSearch:
         kernels,
         observe,
         *,
-        is_integrated,
+        is_integrated=None,
         fixed=None,
         find_masses=True,
     ):
@@ -198,7 +190,8 @@ class _LikelihoodSearch:
         self._fixed = np.where(np.array(rows.columns.kinds) == CONSTANT, 1.0, fixed)
         self._is_searched = np.isnan(self._fixed)
         # (n_columns,) bool: True if the density integrates to 1 over the column.
-        self._is_integrated = is_integrated
+        all_columns = np.ones(len(kernels), dtype=bool)
+        self._is_integrated = all_columns if is_integrated is None else is_integrated
         # A kernel smooths as a Gaussian one does at the Gaussian's bandwidth times this ratio.
         self._canonical_ratios = np.array([canonical_ratio(kernel) for kernel in kernels])
         self._has_kinks = any(math.isfinite(kernel.support) for kernel in kernels)
@@ -224,9 +217,7 @@ class _LikelihoodSearch:
         sample = self._sample
         center, scale = center_and_scale(sample.X, self._columns, sample.sample_weight)
         self._background = np.array([center, scale])
-        # Twice the scale is the distance between two quantiles, which is NORMAL_QUANTILE_RANGE
-        # standard deviations of a normal distribution.
-        self._unit = np.where(self._is_numeric, 2 * scale / NORMAL_QUANTILE_RANGE, 1.0)
+        self._unit = np.where(self._is_numeric, normal_std(scale), 1.0)
         # The logarithm of the volume of a unit, over the integrated columns. A log-density in
         # units is that in the original columns plus this number.
         self._log_volume = np.log(self._unit[self._is_integrated]).sum()
@@ -483,16 +474,13 @@ class _LikelihoodSearch:
 
         If several apply, the first one counts: of the background, point masses, and the floor.
         """
-        # The fraction of the rows that the background describes better than the other rows do.
-        share = self._criterion.background_weight(bandwidth)
-        if share > _MAX_BACKGROUND and not self._trials.was_stopped:
-            return [
-                f"bandwidth='likelihood': a wide background describes {share:.0%} of "
-                f"{len(self._sample)} rows better than all other rows do, which are no basis "
-                f"of a choice in {len(self._fixed)} columns. Pass fewer columns, more rows, or "
-                "'scott'."
-            ]
-        return [self._mass_warning()] if self._masses else self._floor_warnings(bandwidth)
+        weight = self._criterion.background_weight(bandwidth)
+        warnings = background_warnings(weight, len(self._sample), len(self._fixed))
+        if warnings and not self._trials.was_stopped:
+            return warnings
+        if self._masses:
+            return [mass_warning(self._masses, self._describe, self._is_without_masses)]
+        return self._floor_warnings(bandwidth)
 
     def _floor_warnings(self, bandwidth):
         """Return a list with the warning about bandwidths at the floor, if there are any.
@@ -507,27 +495,10 @@ class _LikelihoodSearch:
         if not is_at_floor.any():
             return []
         # The value, here 0.0, does not matter for the name.
-        names = [
-            self._describe(column, 0.0)[0] for column in np.flatnonzero(is_at_floor).tolist()
-        ]
+        names = [self._describe(j, 0.0)[0] for j in np.flatnonzero(is_at_floor).tolist()]
         return [
             f"bandwidth='likelihood' ended at its floor in {', '.join(names)}, where some of "
             f"{n_rows} values repeat others exactly; a copy describes its original exactly, so "
             "the floor may be too small: pass a number, or a frame with such columns as "
             "ordered categories."
         ]
-
-    def _mass_warning(self):
-        """Return the warning about the point mass that has the largest number of rows."""
-        # A mass is a column, its value, and the fraction of the rows that share the value.
-        column, value, share = max(self._masses, key=lambda mass: mass[2])
-        column, value = self._describe(column, value)
-        more = ""
-        if len(self._masses) > 1:
-            more = f" or one of {len(self._masses) - 1} other shared values"
-        chosen = "was chosen without" if self._is_without_masses else "has too few rows besides"
-        return (
-            f"bandwidth='likelihood' {chosen} those that have the value {value:g} of {column}, "
-            f"which {share:.0%} of the rows share{more}. A density spreads such a point mass: "
-            "keep its share apart, and fit the other rows alone."
-        )

@@ -331,3 +331,26 @@ def point_masses(X, columns, is_integrated=None):
         masses += [(j, values[k], counts[k] / len(X)) for k in np.flatnonzero(is_mass)]
     has_enough = (~is_shared).sum() >= _MIN_REMAINING
     return ~is_shared if has_enough else np.ones_like(is_shared), masses
+
+
+def mass_warning(masses, describe, is_without_masses):
+    """Return the warning about the point mass that has the largest number of rows.
+
+    Parameters
+    ----------
+    masses : list of (int, float, float)
+        The point masses as `point_masses` returns them.
+    describe : callable
+        Returns name and value of a number, in the user's units, from its column and value.
+    is_without_masses : bool
+        Whether the bandwidth was chosen without the rows that share these numbers.
+    """
+    column, value, share = max(masses, key=lambda mass: mass[2])
+    column, value = describe(column, value)
+    more = f" or one of {len(masses) - 1} other shared values" if len(masses) > 1 else ""
+    chosen = "was chosen without" if is_without_masses else "has too few rows besides"
+    return (
+        f"bandwidth='likelihood' {chosen} those that have the value {value:g} of {column}, "
+        f"which {share:.0%} of the rows share{more}. A density spreads such a point mass: "
+        "keep its share apart, and fit the other rows alone."
+    )

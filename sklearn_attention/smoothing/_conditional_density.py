@@ -442,10 +442,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         # Rules and searches take the target for one more column. If its values are too small,
         # the message is to name "y", so this is checked before.
         checked_std(column_stats(self.values_[:, None], self.key_weights_), "y")
-        searches = any(
-            isinstance(rule, str) and rule == "likelihood"
-            for rule in (self.bandwidth, self.target_bandwidth)
-        )
+        searches = "likelihood" in map(str, (self.bandwidth, self.target_bandwidth))
         report = Report(self, X=X, y=y, metadata={"sample_weight": self.key_weights_})
         report.begin(None if searches else 0)
         rows = (
@@ -474,8 +471,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         for degree in degrees:
             self._remove_fit_of_degree()
             choice, has_ended = self._fit_degree(degree, rows, kernel, report)
-            attributes = {name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)}
-            fits[degree] = attributes, choice
+            fits[degree] = {k: v for k, v in vars(self).items() if k in _OF_DEGREE}, choice
             if has_ended:
                 break
         self.degree_ = max(fits, key=lambda k: fits[k][0].get("likelihood_score_", 0.0))
@@ -572,30 +568,26 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _averages(self):
         """The smoother that averages the keys of mixtures by their features."""
         # `_kept` has the parameter `empty` of the fit.
-        return FittedSmoother(
-            keys=self.keys_,
-            values=self._mixture_values,
-            key_weights=self.key_weights_,
-            kernel=self.kernel_,
-            columns=self._compared,
-            member_fields=single_member(degree=0, bandwidth=self.bandwidth_),
-            n_neighbors=None,
-            algorithm="auto",
-            **self._kept,
-        )
+        member = single_member(degree=0, bandwidth=self.bandwidth_)
+        return self._smoother(self._mixture_values, self.kernel_, member, **self._kept)
 
     @property
     def _line(self):
         """The local linear regression of the targets, around which mixtures are centred."""
+        member = single_member(degree=1, bandwidth=self.line_bandwidth_)
+        return self._smoother(self.values_, self.line_kernel_, member, empty="nearest")
+
+    def _smoother(self, values, kernel, member_fields, empty):
+        """Return the smoother of values (n_samples,) of the training rows with one member."""
         return FittedSmoother(
             keys=self.keys_,
-            values=self.values_,
+            values=values,
             key_weights=self.key_weights_,
-            kernel=self.line_kernel_,
+            kernel=kernel,
             columns=self._compared,
-            member_fields=single_member(degree=1, bandwidth=self.line_bandwidth_),
+            member_fields=member_fields,
             n_neighbors=None,
-            empty="nearest",
+            empty=empty,
             algorithm="auto",
         )
 
