@@ -165,11 +165,10 @@ def main():
     header = "set|model|training rows|error|fit, s|prediction, µs".split("|")
     print_table(header, errors(options.sizes, options.rows, options.only))
     if options.parquet:
-        print(f"\nPredictions of {options.parquet} rows × 20 features in Parquet files:")
+        print("\nPredictions of rows with 20 features in Parquet files:")
         header = "training rows|rows predicted|seconds|seconds for a million|MB".split("|")
-        print_table(
-            header, [parquet(1000, n) for n in (options.parquet // 20, options.parquet)]
-        )
+        sizes = options.parquet // 20, options.parquet // 5, options.parquet
+        print_table(header, [parquet(1000, n) for n in sizes])
 
 
 if __name__ == "__main__":
