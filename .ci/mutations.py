@@ -1254,7 +1254,7 @@ MUTATIONS = [
         "the first step ahead is not damped",
     ),
     Mutation(
-        "forecasting/_time.py",
+        "forecasting/_frequency.py",
         "check_memory(what, (*shape, 16),",
         "check_memory(what, shape,",
         "only one of the arrays of all steps is counted",

@@ -19,15 +19,9 @@ import pandas as pd
 from .._frames import narwhals_frame, to_pandas
 from .._validation import is_one_of
 from ._checks import as_array, as_floats, refuse_dates, refuse_too_large
+from ._frequency import as_integers, infer_offset
 from ._table import SERIES, TARGET, TIME, Form, Table, positions
-from ._time import (
-    TimeIndex,
-    as_index,
-    as_integers,
-    check_order,
-    infer_offset,
-    kind_of,
-)
+from ._time import TimeIndex, as_index, check_order, kind_of
 
 
 def read_series(

@@ -34,9 +34,10 @@ from ._feature_rows import (
     with_features,
 )
 from ._forms import library_of, read_series
+from ._frequency import CV_ADVICE, check_steps
 from ._season import choose_season_length
 from ._table import Table, positions
-from ._time import CV_ADVICE, as_index, check_steps
+from ._time import as_index
 
 # Matches a text that ends with a time zone, which periods would drop. Since it is matched from
 # the beginning, it takes time in proportion to the length of the text.

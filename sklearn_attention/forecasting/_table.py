@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from .._column_stats import mean_and_scale, replace_zeros
-from ._time import TimeIndex, check_steps
+from ._frequency import check_steps
+from ._time import TimeIndex
 
 # Columns of a tidy frame, a frame in long format: series, time and values.
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
