@@ -16,13 +16,14 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 from .._validation import check_positive, is_one_of
 from ._checks import check_levels, fill_values
 from ._feature_rows import require_features
-from ._forms import SERIES, TARGET, TIME, to_library
+from ._forms import SERIES, TARGET, TIME
 from ._inputs import (
     make_training_table,
     read_training_data,
     requested_table,
     with_future_covariates,
 )
+from ._output_forms import to_library
 
 # Names of columns of a backtest, and their names in the backtest of a tidy frame.
 NAMES = {"series": SERIES, "time": TIME, "actual": TARGET}

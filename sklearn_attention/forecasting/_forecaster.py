@@ -40,7 +40,6 @@ from ._feature_effects import (
     with_unknown_levels,
 )
 from ._feature_rows import column_of_each_feature, with_features
-from ._forms import wrap
 from ._inputs import (
     continue_series,
     make_training_table,
@@ -50,6 +49,7 @@ from ._inputs import (
     with_future_covariates,
 )
 from ._origins import Origins
+from ._output_forms import wrap
 from ._panels import over_groups
 from ._season import choose_season_length
 from ._stored_forms import BUILDERS

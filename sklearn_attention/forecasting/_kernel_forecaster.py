@@ -23,7 +23,6 @@ from ._feature_effects import (
     without_future_covariates,
 )
 from ._forecaster import Forecaster
-from ._forms import to_library
 from ._origins import (
     SEASONAL,
     Forecasts,
@@ -32,6 +31,7 @@ from ._origins import (
     min_windows,
     split_at_ends,
 )
+from ._output_forms import to_library
 from ._panels import over_groups
 from ._season import choose_lookback, min_series_length, short_season
 from ._table import naive_scales, spread_over_phases

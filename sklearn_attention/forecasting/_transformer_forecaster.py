@@ -29,8 +29,8 @@ from ._combination import (
 )
 from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
-from ._forms import to_library
 from ._origins import Forecasts, Origins, ensemble_mad
+from ._output_forms import to_library
 from ._own_analogs import OwnAnalogs
 from ._panel_ridge import PanelRidge
 from ._panels import over_groups

@@ -8,7 +8,7 @@ from forecasting_data import new
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_attention.forecasting._forms import to_library
+from sklearn_attention.forecasting._output_forms import to_library
 
 N, FURTHER = 30, 5
 DAYS = pd.date_range("2024-08-20", periods=N + FURTHER)
