@@ -888,13 +888,13 @@ MUTATIONS = [
         "series are forecast with what was learned of another one",
     ),
     Mutation(
-        "forecasting/_season.py",
+        "forecasting/_season_length.py",
         "abs(shown - max(1, round(shown / season)) * season) < _SEASON_TOLERANCE * season",
         "abs(shown - season) < _SEASON_TOLERANCE * season",
         "a multiple of a season counts as another season",
     ),
     Mutation(
-        "forecasting/_season.py",
+        "forecasting/_season_length.py",
         "second >= _CLEAR_PEAK / 2",
         "second >= -1",
         "a peak of the autocorrelation that does not come again is a season",
@@ -1080,7 +1080,7 @@ MUTATIONS = [
         "every second penalty is passed over",
     ),
     Mutation(
-        "forecasting/_season.py",
+        "forecasting/_season_length.py",
         "shift = 0.5 * (before - after) / curvature if curvature < 0 else 0.0",
         "shift = 0.5 * (after - before) / curvature if curvature < 0 else 0.0",
         "top of a parabola on the wrong side",

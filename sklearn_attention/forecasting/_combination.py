@@ -24,7 +24,7 @@ from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, lea
 from ._origins import PANEL, Origins, Validation, split_at_ends
 from ._own_analogs import OwnAnalogs
 from ._ridges import WindowRidge
-from ._season import (
+from ._season_length import (
     choose_lookback,
     min_series_length,
     season_of_frequency,

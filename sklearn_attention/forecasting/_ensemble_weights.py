@@ -23,7 +23,7 @@ import numpy as np
 
 from ._candidate_attention import MIN_WEIGHT, CandidateAttention, softmax_weights
 from ._origins import combine
-from ._season import steps_in_a_year
+from ._season_length import steps_in_a_year
 
 # The panel share is 0.75 for short series and 0.5 for long ones, and 0 for a single series. On
 # twenty sets errors are 0.996 of those with shares chosen on other blocks.

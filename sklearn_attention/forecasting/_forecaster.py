@@ -51,7 +51,7 @@ from ._inputs import (
 from ._origins import Origins
 from ._output_forms import wrap
 from ._panels import over_groups
-from ._season import choose_season_length
+from ._season_length import choose_season_length
 from ._stored_forms import BUILDERS
 from ._table import Form, Table, naive_scales
 from ._time import TimeIndex

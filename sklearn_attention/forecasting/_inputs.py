@@ -35,7 +35,7 @@ from ._feature_rows import (
 )
 from ._forms import library_of, read_series
 from ._frequency import CV_ADVICE, check_steps
-from ._season import choose_season_length
+from ._season_length import choose_season_length
 from ._table import Table, positions
 from ._time import as_index
 

@@ -33,7 +33,7 @@ from ._origins import (
 )
 from ._output_forms import to_library
 from ._panels import over_groups
-from ._season import choose_lookback, min_series_length, short_season
+from ._season_length import choose_lookback, min_series_length, short_season
 from ._table import naive_scales, spread_over_phases
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)

@@ -35,7 +35,7 @@ from ._own_analogs import OwnAnalogs
 from ._panel_ridge import PanelRidge
 from ._panels import over_groups
 from ._ridges import WindowRidge
-from ._season import choose_lookback, list_seasons, min_series_length
+from ._season_length import choose_lookback, list_seasons, min_series_length
 from ._stored_forms import STORED_FORMS
 from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate

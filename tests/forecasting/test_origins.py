@@ -6,7 +6,7 @@ from forecasting_validation import make_validation_of, make_walks, overlapping_r
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._origins import split_at_ends
-from sklearn_attention.forecasting._season import choose_lookback, min_series_length
+from sklearn_attention.forecasting._season_length import choose_lookback, min_series_length
 from sklearn_attention.forecasting._table import positions, spread_over_phases
 
 LOOKBACK, HORIZON = 5, 3

@@ -8,7 +8,7 @@ import pytest
 from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting._season import choose_lookback
+from sklearn_attention.forecasting._season_length import choose_lookback
 
 FORECASTERS = [KernelForecaster, TransformerForecaster]
 
