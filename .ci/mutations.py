@@ -841,7 +841,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "rank = int(np.ceil((len(scores) + 1) * coverage - _ROUNDING))",
+        "rank = int(np.ceil((len(scores) + 1) * coverage - ROUNDING))",
         "rank = int(np.ceil((len(scores) + 1) * coverage))",
         "a rank that is whole but for rounding is the next one",
     ),
@@ -1278,7 +1278,7 @@ MUTATIONS = [
         "features between the ends of series are lost",
     ),
     Mutation(
-        "forecasting/_calibration.py",
+        "forecasting/_residual_sizes.py",
         "np.sqrt(ahead * (1 + ahead / n_differences))",
         "np.sqrt(ahead)",
         "the drift of a random walk is taken to be known",
@@ -1296,7 +1296,7 @@ MUTATIONS = [
         "patterns of three phases are shrunk",
     ),
     Mutation(
-        "forecasting/_calibration.py",
+        "forecasting/_residual_sizes.py",
         "    last = np.minimum(last, origins.table.lengths)\n",
         "",
         "steps after the end of a series count as horizons",
