@@ -870,7 +870,7 @@ MUTATIONS = [
         "width of a Gaussian not squared",
     ),
     Mutation(
-        "forecasting/_analogs.py",
+        "forecasting/_analog_search.py",
         "np.isin(tests.series, memory.series) & (",
         "(",
         "windows are predicted from those of another series as if from their own",
@@ -930,7 +930,7 @@ MUTATIONS = [
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(
-        "forecasting/_analogs.py",
+        "forecasting/_analog_search.py",
         "share = np.clip(share, 0, 1)",
         "share = np.clip(share, 0, 0.5)",
         "forecasts follow the last value too little",
@@ -1068,7 +1068,7 @@ MUTATIONS = [
         "an outlier at the end is a jump that lasts",
     ),
     Mutation(
-        "forecasting/_analogs.py",
+        "forecasting/_analog_search.py",
         "return factors[is_wide] if is_wide.any() else factors[-1:]",
         "return factors",
         "a forecast is what followed a single window",
@@ -1302,7 +1302,7 @@ MUTATIONS = [
         "steps after the end of a series count as horizons",
     ),
     Mutation(
-        "forecasting/_analogs.py",
+        "forecasting/_analog_search.py",
         "errors * np.concatenate(unit_ratios) ** 2",
         "errors * np.concatenate(unit_ratios)",
         "errors of lookbacks are in units that are not squared",

@@ -14,7 +14,8 @@ from .._base import parameters
 from .._validation import check_choice, check_in_open_interval
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
-from ._analogs import MAX_KEYS, Analogs, choose_analogs, refuse_negative
+from ._analog_search import choose_analogs
+from ._analogs import MAX_KEYS, Analogs, refuse_negative
 from ._calibration import MAX_CALIBRATION_ORIGINS, Calibration
 from ._feature_effects import (
     FeatureBasis,

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._analogs import MAX_KEYS, MIN_OWN_WINDOWS, PAIRS, normalized, squared_distances
+from ._analog_search import PAIRS, normalized, squared_distances
+from ._analogs import MAX_KEYS, MIN_OWN_WINDOWS
 from ._origins import Origins, Windows
 from ._table import Table, by_group, chunks, spread_over_phases
 
