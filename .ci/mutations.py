@@ -924,7 +924,7 @@ MUTATIONS = [
         "ends far ahead are no farther than within half of the series",
     ),
     Mutation(
-        "forecasting/_forecaster.py",
+        "forecasting/_step_forecasts.py",
         "larger = np.maximum(distances, learned[table.training_index])",
         "larger = learned[table.training_index]",
         "a history that moved more than its series has ends that are too near",
@@ -954,7 +954,7 @@ MUTATIONS = [
         "thirteen months are forecast without a season",
     ),
     Mutation(
-        "forecasting/_forecaster.py",
+        "forecasting/_step_forecasts.py",
         "variance += np.var(forecasts, axis=0, ddof=1)",
         "variance += 0",
         "an event that never happened has an interval as narrow as a usual day",

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from .._blocks import evenly_spread
 from .._stacking import nonnegative_weights
+from .._validation import check_choice
 from ._calibration import MAX_CALIBRATION_ORIGINS
 from ._candidate_attention import MIN_WEIGHT, CandidateAttention
 from ._classical import Classical, LastSeason
@@ -50,6 +52,29 @@ _MIN_SAVED, _MIN_SAVED_IN_BRIEF_TRAINING = 0.02, 1e-3
 CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer")
 # Candidates of these classes learn effects of features themselves, and come after the others.
 _LEARN_FEATURES = (Trees, TransformerCandidate)
+
+
+def check_candidates(candidates):
+    """Raise ValueError unless these are "auto", None, or names of candidates and regressors."""
+    if candidates is None or (isinstance(candidates, str) and candidates == "auto"):
+        return
+    if isinstance(candidates, str) or not np.iterable(candidates) or not len(candidates):
+        raise ValueError(
+            f"candidates={candidates!r} is not valid: pass 'auto', None, or a list of "
+            f"{list(CANDIDATES)} and regressors."
+        )
+    if list(candidates) == ["features"]:
+        raise ValueError(
+            "candidates=['features'] makes no forecasts of its own: it removes the effects of "
+            "features for other candidates. Add some, such as 'classical' or 'trees'."
+        )
+    for kind in candidates:
+        if isinstance(kind, type) or not hasattr(kind, "fit"):
+            check_choice("candidates", kind, CANDIDATES)
+        elif not is_regressor(kind):
+            raise ValueError(
+                f"candidates has {kind!r}, which is not a regressor: pass names or regressors."
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import parameters, warn_user
-from .._validation import TRUE_FALSE_AUTO, check_choice, is_one_of
+from .._validation import TRUE_FALSE_AUTO, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ._calibration import Calibration
@@ -21,6 +20,7 @@ from ._combination import (
     CANDIDATES,
     CombinedForecast,
     add_candidate,
+    check_candidates,
     fit_combined,
     fit_transformer,
     new_candidates,
@@ -565,7 +565,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return self.lookback_ if self._kept["alone"] else 2
 
     def _check_parameters(self):
-        _check_candidates(self.candidates)
+        check_candidates(self.candidates)
         _check_log(self.log)
         settings = self._settings()
         settings.shape()
@@ -592,28 +592,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         PanelRidge,
         *STORED_FORMS,
     )
-
-
-def _check_candidates(candidates):
-    if candidates is None or (isinstance(candidates, str) and candidates == "auto"):
-        return
-    if isinstance(candidates, str) or not np.iterable(candidates) or not len(candidates):
-        raise ValueError(
-            f"candidates={candidates!r} is not valid: pass 'auto', None, or a list of "
-            f"{list(CANDIDATES)} and regressors."
-        )
-    if list(candidates) == ["features"]:
-        raise ValueError(
-            "candidates=['features'] makes no forecasts of its own: it removes the effects of "
-            "features for other candidates. Add some, such as 'classical' or 'trees'."
-        )
-    for kind in candidates:
-        if isinstance(kind, type) or not hasattr(kind, "fit"):
-            check_choice("candidates", kind, CANDIDATES)
-        elif not is_regressor(kind):
-            raise ValueError(
-                f"candidates has {kind!r}, which is not a regressor: pass names or regressors."
-            )
 
 
 def _check_log(log):

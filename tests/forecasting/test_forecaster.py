@@ -60,37 +60,6 @@ def slow_drift(values, n_steps, horizon, lookback=4):
 
 
 class TestPredict:
-    def test_rolls_on_its_own_forecasts(self):
-        series = make_series()
-        model = Drift(3, lookback=4).fit(series)
-        for n_steps in (1, 3, 4, 11):
-            expected = slow_drift(series, n_steps, 3)
-            np.testing.assert_allclose(model.predict(n_steps), expected)
-
-    def test_rows_after_a_gap_are_forecast_across_it(self):
-        series = make_series()
-        model = Drift(3, lookback=4).fit(series[:40])
-        everything = model.predict(series.index[40:])
-        pd.testing.assert_series_equal(model.predict(series.index[47:52]), everything[7:12])
-        rows = series.index[[50, 43, 59]]
-        found = model.predict(rows)
-        pd.testing.assert_index_equal(found.index, rows)
-        np.testing.assert_array_equal(found, everything.loc[rows])
-        empty = pd.DataFrame(index=rows)
-        pd.testing.assert_series_equal(model.predict(empty), found)
-
-    def test_rows_in_training_are_forecast_one_ahead(self):
-        series = make_series()
-        model = Drift(3, lookback=4).fit(series)
-        found = model.predict(series.index[[30, 10, 45, 2, 0]])
-        expected = [slow_drift(series[:n], 1, 1)[0] for n in (30, 10, 45)]
-        first = series.iloc[0]
-        expected.append(series.iloc[1] + (series.iloc[1] - first) / 3)
-        np.testing.assert_allclose(found, [*expected, first])
-        both = model.predict(series.index[-2:].union(series.index[-1:].shift(1)))
-        np.testing.assert_allclose(both.iloc[-1], model.predict().iloc[0])
-        np.testing.assert_allclose(both.iloc[0], slow_drift(series[:-2], 1, 1)[0])
-
     def test_known_features_are_those_of_the_steps(self):
         series = make_series()
         X = make_features(series)
