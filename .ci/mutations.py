@@ -582,7 +582,7 @@ MUTATIONS = [
         "outliers count in the part where a model's errors grow most",
     ),
     Mutation(
-        "_validation.py",
+        "_sample_weight.py",
         "exceeds = (smallest < limits[0]) | (largest > limits[1])",
         "exceeds = smallest != smallest",
         "rows of no weight are divided by bandwidths as they are",

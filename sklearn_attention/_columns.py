@@ -35,13 +35,7 @@ from ._partitions import (
     reduce_columns,
     to_memory,
 )
-from ._validation import (
-    as_numbers,
-    basic_types,
-    check_bandwidth,
-    check_in_interval,
-    is_one_of,
-)
+from ._validation import as_numbers, basic_types, check_bandwidth, check_in_interval, is_one_of
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _CATEGORICAL = UNORDERED, ORDERED

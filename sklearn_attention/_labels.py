@@ -15,13 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ._partitions import is_partitioned, reduce_rows, to_memory
-from ._validation import (
-    basic_types,
-    check_numeric_target,
-    is_one_of,
-    read_weights,
-    refuse_other_arrays,
-)
+from ._sample_weight import read_weights
+from ._validation import basic_types, check_numeric_target, is_one_of, refuse_other_arrays
 
 
 class ClassLabels:

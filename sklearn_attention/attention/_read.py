@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_torch_array
 
-from .._validation import check_bandwidth, weight_unit
+from .._sample_weight import weight_unit
+from .._validation import check_bandwidth
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ..kernels._numerics import LARGEST

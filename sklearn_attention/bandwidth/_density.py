@@ -11,7 +11,7 @@ turns derivatives with respect to the result into those with respect to the band
 import numpy as np
 
 from .._columns import Columns
-from .._validation import weight_unit
+from .._sample_weight import weight_unit
 from ..attention._pair_sums import PairSums
 from ..attention._read import read
 from ..attention._reduce import Reduction, form_along

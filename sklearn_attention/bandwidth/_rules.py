@@ -12,7 +12,8 @@ from sklearn.utils import check_array
 from .._column_stats import checked_std, std_above_rounding
 from .._columns import Columns
 from .._frames import numeric_table
-from .._validation import check_choice, check_key_weights
+from .._sample_weight import check_key_weights
+from .._validation import check_choice
 from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import DensitySearch
 from ._neighbors import NeighborSearch

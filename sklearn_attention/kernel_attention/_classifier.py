@@ -25,9 +25,9 @@ from .._labels import (
     split_classes,
 )
 from .._report import Report
+from .._sample_weight import check_key_weights
 from .._stacking import MIN_PROBABILITY
 from .._thread_pools import one_blas_thread
-from .._validation import check_key_weights
 from ._boosting import MIN_ROWS, MultinomialLink, predict_trees, stack_classifier
 from ._estimator import KernelAttention, Options
 from ._fitted import ReadRows, Task, fit_kernel_attention

@@ -15,13 +15,9 @@ from .._base import keeps_state_on_failure, with_callbacks
 from .._blocks import blocks_of_queries
 from .._labels import NumericTargets
 from .._report import Report
+from .._sample_weight import check_key_weights
 from .._thread_pools import one_blas_thread
-from .._validation import (
-    check_in_open_interval,
-    check_key_weights,
-    check_numeric_target,
-    check_probabilities,
-)
+from .._validation import check_in_open_interval, check_numeric_target, check_probabilities
 from ._boosting import MIN_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention, Options

@@ -10,13 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure, parameters, with_callbacks
 from .._report import Report
-from .._validation import (
-    TRUE_FALSE_AUTO,
-    check_choice,
-    check_positive,
-    check_size,
-    is_one_of,
-)
+from .._validation import TRUE_FALSE_AUTO, check_choice, check_positive, check_size, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._files import with_files

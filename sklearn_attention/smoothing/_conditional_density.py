@@ -20,15 +20,14 @@ from .._blocks import own_copy
 from .._column_stats import checked_std, column_stats
 from .._columns import Columns, MixedRows
 from .._report import Report
+from .._sample_weight import check_key_weights, clip_weightless_rows
 from .._validation import (
     check_choice,
-    check_key_weights,
     check_numeric_target,
     check_positive,
     check_probabilities,
     check_size,
     check_thresholds,
-    clip_weightless_rows,
     is_one_of,
 )
 from ..attention._sums import EMPTY_POLICIES

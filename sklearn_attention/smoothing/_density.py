@@ -21,15 +21,8 @@ from .._column_stats import min_max_sum
 from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
 from .._report import Report
-from .._validation import (
-    check_in_interval,
-    check_key_weights,
-    check_size,
-    clip_weightless_rows,
-    is_interval,
-    is_one_of,
-    zero_tiny_weights,
-)
+from .._sample_weight import check_key_weights, clip_weightless_rows, zero_tiny_weights
+from .._validation import check_in_interval, check_size, is_interval, is_one_of
 from ..bandwidth._background import center_and_scale
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._samples import point_masses

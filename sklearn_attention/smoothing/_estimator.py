@@ -24,16 +24,10 @@ from .._columns import MixedRows
 from .._labels import targets_at
 from .._partitions import need_all_rows, weights_or_ones
 from .._report import Report
+from .._sample_weight import check_key_weights, clip_weightless_rows, zero_tiny_weights
 from .._shapley import FeatureEffectsMixin
 from .._spline_ridge import SplineColumns
-from .._validation import (
-    check_choice,
-    check_flag,
-    check_key_weights,
-    clip_weightless_rows,
-    is_one_of,
-    zero_tiny_weights,
-)
+from .._validation import check_choice, check_flag, is_one_of
 from ..attention._reduce import ALGORITHMS
 from ..attention._solve import is_degree, refuse_signed
 from ..attention._sums import EMPTY_POLICIES

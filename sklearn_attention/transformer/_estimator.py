@@ -15,14 +15,13 @@ from .._columns import Columns
 from .._partitions import to_memory
 from .._report import Report
 from .._rows_in_partitions import RowsInPartitions
+from .._sample_weight import check_key_weights, weight_unit
 from .._validation import (
     TRUE_FALSE_AUTO,
     check_choice,
-    check_key_weights,
     check_positive,
     has_validation_set,
     is_one_of,
-    weight_unit,
 )
 from ..text._learn import TOKENIZERS
 from ..training._architecture import check_series_parts
