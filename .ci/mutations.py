@@ -636,7 +636,7 @@ MUTATIONS = [
         "coalitions count alike, whatever their size",
     ),
     Mutation(
-        "_shapley.py",
+        "_typical_rows.py",
         "distances = squared_norms + 2 * points @ points[chosen].sum(axis=0)",
         "distances = squared_norms",
         "background rows are those in the middle",
