@@ -1344,7 +1344,7 @@ MUTATIONS = [
         "the normalised stream is not added back",
     ),
     Mutation(
-        "nn/_transformer.py",
+        "nn/_multi_head.py",
         "memory is None or source is not None else memory.n_tokens",
         "memory is None or source is None else memory.n_tokens",
         "stored tokens are not counted",

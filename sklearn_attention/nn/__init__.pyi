@@ -1,5 +1,6 @@
 from ._attention import attention as attention
 from ._cache import KeyValueCache as KeyValueCache
+from ._multi_head import MultiHeadAttention as MultiHeadAttention
 from ._patches import Patches as Patches
 from ._positions import LearnedPositions as LearnedPositions
 from ._positions import RotaryPositions as RotaryPositions
@@ -10,6 +11,5 @@ from ._transformer import Decoder as Decoder
 from ._transformer import DecoderBlock as DecoderBlock
 from ._transformer import Encoder as Encoder
 from ._transformer import EncoderBlock as EncoderBlock
-from ._transformer import MultiHeadAttention as MultiHeadAttention
 from ._transformer import TokenDecoder as TokenDecoder
 from ._transformer import TokenEncoder as TokenEncoder
