@@ -23,7 +23,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from .._frames import to_pandas
-from .._partitions import is_frame, is_partitioned, reduce_columns
+from .._partitions import is_frame, is_partitioned, reduce_columns, to_memory
 from ._checks import refuse_leakage, refuse_too_small
 from ._feature_rows import column_of_each_feature
 from ._forms import SERIES, TARGET
@@ -62,11 +62,8 @@ def over_groups(method):
             if method_name in _METHODS_WITHOUT_FRAME:
                 return _METHODS_WITHOUT_FRAME[method_name](forecaster, **arguments)
             return _call_groups(forecaster, method_name, **arguments)
-        in_memory = {
-            name: value.compute() if is_partitioned(value) else value
-            for name, value in arguments.items()
-        }
-        return method(forecaster, **in_memory)
+        in_memory = to_memory(*arguments.values())
+        return method(forecaster, **dict(zip(arguments, in_memory, strict=True)))
 
     return call
 
@@ -112,21 +109,16 @@ class Panel:
         """
         import dask
 
-        arguments_of_groups = [{} for _ in self.groups]
+        values_of_groups = {}
         for name, value in arguments.items():
             values = [value] * len(self.groups)
             if name in frame_names:
                 # Rows are computed once, even if the result is computed several times.
                 values = dask.persist(*_groups(name, value, len(self.groups), self.divisions))
-            for arguments_of_group, value_of_group in zip(
-                arguments_of_groups, values, strict=True
-            ):
-                arguments_of_group[name] = value_of_group
+            values_of_groups[name] = values
         return [
-            _task(function, fit_result, **arguments_of_group)
-            for fit_result, arguments_of_group in zip(
-                self.groups, arguments_of_groups, strict=True
-            )
+            _task(function, group, **{name: x[k] for name, x in values_of_groups.items()})
+            for k, group in enumerate(self.groups)
         ]
 
 
@@ -443,7 +435,6 @@ def _persist_fit_results(tasks):
 
 def _join_frames(tasks):
     """Join the frames that tasks return, None for a group without rows, into a Dask frame."""
-    import dask
     import dask.dataframe
 
     # Dask has to know the columns in advance. They are those of the first group with rows.
