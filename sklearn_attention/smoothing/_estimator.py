@@ -43,7 +43,7 @@ from ._additive_mixture import AdditiveMixture, resolve_structure
 from ._degrees import AVERAGED_PRECISION, choose_members, degrees_to_average
 from ._errors import ErrorSettings
 from ._fitted_smoother import FittedSmoother, single_member, stored_smoother
-from ._robust import doubts_of_robustness, weight_robustly, with_mean_weight_1
+from ._robust import weight_robustly, with_mean_weight_1
 
 # If no bandwidth was searched, the first row is predicted from at most this many rows, so that
 # a kernel or a bandwidth that fails does so in `fit`.
@@ -282,9 +282,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         rows, doubts = self._rows().compared_by(kernel), []
         smoother = self.smoother_.replace(columns=rows.columns)
         if check_flag("robust", self.robust):
-            need_all_rows("errors of robust=True", rows.X)
-            doubts = doubts_of_robustness(rows)
-            rows, smoother = weight_robustly(rows, smoother, rule, kernel)
+            rows, smoother, doubts = weight_robustly(rows, smoother, rule, kernel)
 
         def smoother_at(degree, bandwidth, n_neighbors=None):
             """Return the smoother of one degree at a bandwidth, adaptive with `n_neighbors`."""

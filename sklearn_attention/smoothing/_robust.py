@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from .._partitions import weights_or_ones
+from .._partitions import need_all_rows, weights_or_ones
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..kernels._product_kernel import mixed_kernel
 from ._errors import widen_windows
@@ -61,12 +61,16 @@ def doubts_of_robustness(rows):
 def weight_robustly(rows, smoother, rule, kernel):
     """Return the `Rows` and the smoother of the training rows with robust weights.
 
-    The weights are computed at bandwidths that the rule chooses for the kernel.
+    The weights are computed at bandwidths that the rule chooses for the kernel. The third
+    result is an iterator of warnings about targets whose rare values count as outliers.
     """
+    need_all_rows("errors of robust=True", rows.X)
+    doubts = doubts_of_robustness(rows)
     robust_weights = robustness(rows, rule, kernel)
     rows = replace(rows, sample_weight=weighed(rows.sample_weight, robust_weights))
     settings = replace(smoother.error_settings, robustness=robust_weights)
-    return rows, smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
+    smoother = smoother.replace(key_weights=rows.sample_weight, error_settings=settings)
+    return rows, smoother, doubts
 
 
 def robustness(rows, rule, kernel):
