@@ -188,7 +188,10 @@ class BandwidthDisplay(Display):
 
 
 def _candidates(estimator):
-    """Return the candidates of a grid search as a frame; each kernel and degree has a curve."""
+    """Return the bandwidth, the criterion and the name of each candidate of a search.
+
+    Candidates of one name, such as a kernel and a degree, are drawn as one curve.
+    """
     results = estimator.cv_results_
     keys = [key for key in results if key.startswith("param_") and key != "param_bandwidth"]
     names = []

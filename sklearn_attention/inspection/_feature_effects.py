@@ -312,7 +312,10 @@ class FeatureEffectsDisplay(Display):
         return self.effects.index.name or "row"
 
     def _describe(self, ax, title, label):
-        """Write the title, and `label`, which says what effects are, along the x-axis."""
+        """Write the title, and along the x-axis the `label`, which says what effects are.
+
+        Ticks of effects on log-odds are the factors by which the odds change.
+        """
         label += "\nby which factor the odds change" if self.is_log_odds else ""
         ax.set_title(title, parse_math=False)
         ax.set_xlabel(label, parse_math=False)

@@ -74,9 +74,9 @@ def need_both(X, y):
 
 
 def remembered_rows(estimator):
-    """Return the training rows that an estimator stores, as it takes them, and their targets.
+    """Return the training rows that an estimator stores, and their targets.
 
-    The targets are None if the estimator has none.
+    The rows are in the form that its `fit` takes. The targets are None if there are none.
     """
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
@@ -88,7 +88,7 @@ def remembered_rows(estimator):
             f"X=None, but {name} remembers no rows: pass the rows that it was fitted on."
         )
     values = getattr(estimator, "values_", None)
-    # `fit` copies rows unless they are in Dask or in a memory map.
+    # `own_copy` returns rows in Dask or in a memory map as they are, and copies all others.
     if own_copy(keys) is keys or (values is not None and own_copy(values) is values):
         raise ValueError(
             f"X=None, but {name} has its rows in Dask or in a memory map, which are not loaded "

@@ -257,6 +257,7 @@ def _uncertainty(model, rows, band, interval, coverage):
     `interval` if intervals are.
     """
     is_in_memory = getattr(getattr(model, "smoother_", None), "is_in_memory", True)
+    # By default there are no bands and intervals that would be errors or load all rows.
     if band == "auto":
         has_negative_weights = getattr(getattr(model, "kernel_", None), "signed", False)
         has_band = is_in_memory and not has_negative_weights

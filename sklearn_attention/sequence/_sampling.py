@@ -25,18 +25,19 @@ def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
     log_proba : ndarray of shape (n, n_tokens)
         Log-probabilities of the next token.
     temperature : float, default=1.0
-        Probabilities are raised to the power 1 / temperature. At 0 the likeliest token, the
-        first of several, has probability 1.
+        Probabilities are raised to the power 1 / temperature. At 0 the likeliest token has
+        probability 1, or the first one if several are equally likely.
     top_k : int, default=None
         Number of likeliest tokens that are not excluded.
     top_p : float, default=None
-        Probability of the tokens that are not excluded. They are as few as possible: the
-        likeliest of those that `top_k` leaves, until their probabilities sum to at least
-        `top_p` (Holtzman et al. 2020).
+        Least total probability of the tokens that are not excluded. These are as few as
+        possible: the likeliest of those that `top_k` leaves, until their probabilities sum to
+        at least `top_p` (Holtzman et al. 2020).
     """
     log_proba = np.asarray(log_proba, dtype=np.float64)
     order = np.argsort(-log_proba, axis=1, kind="stable")
     ranked = np.take_along_axis(log_proba, order, axis=1)
+    # The largest logarithm becomes 0, so that not all exponentials are rounded to 0.
     ranked = ranked - ranked[:, :1]
     if temperature == 0:
         proba = np.zeros_like(ranked)
@@ -63,7 +64,7 @@ def draw(proba, uniform):
 
 
 def check_stop(stop, kind):
-    """Return the texts before which generation ends as a list; raise ValueError if not valid.
+    """Return, as a list, the texts before which generation ends; raise if `stop` is not valid.
 
     `kind` is "text" or "ids".
     """

@@ -329,13 +329,13 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return self.model_
 
     def _read_pairs(self, X, y):
-        """Encode sources and targets; if y is None, targets are predicted."""
+        """Return the ids of sources and targets; if y is None, targets are predicted."""
         model = self._fitted
         if y is not None:
             return model.reader.pairs(X, y)
         sources = model.reader.sources(X)
         written = model.write(sources, self.device, *self._check_search())
-        # A prediction of the largest length may not have ended: it gets no END.
+        # Each prediction gets END, except those of `longest` tokens, which may have been cut.
         return sources, as_targets(written, model.longest)
 
     def _check_search(self):

@@ -215,16 +215,18 @@ class TokenWindows:
         last_start = np.maximum(self.stream.n_pairs[run] - self.max_length, 0)
         return self._pairs_from(run, np.clip(starts.astype(np.int64), 0, last_start))
 
-    def _pairs_from(self, run, starts):
-        """Return up to `max_length` pairs of each run in `run` (B,), as :meth:`batch`.
+    def _pairs_from(self, runs, starts):
+        """Return up to `max_length` pairs of each of the runs (B,): tokens, and next tokens.
 
-        `starts` (B,) are the positions of the first of these pairs in their runs.
+        Both are arrays (B, T) padded with PADDING, as :meth:`batch` returns them. `starts` (B,)
+        are the positions of the first of these pairs in their runs.
         """
         stream = self.stream
-        lengths = np.minimum(stream.n_pairs[run] - starts, self.max_length)
+        lengths = np.minimum(stream.n_pairs[runs] - starts, self.max_length)
         offsets = np.arange(lengths.max())
         is_pair = offsets < lengths[:, None]  # (B, T)
-        positions = np.where(is_pair, (stream.first[run] + starts)[:, None] + offsets, 0)
+        # Any position serves where there is no pair.
+        positions = np.where(is_pair, (stream.first[runs] + starts)[:, None] + offsets, 0)
         ids = stream.ids[positions].astype(np.int64)
         following = stream.ids[positions + 1].astype(np.int64)
         return np.where(is_pair, ids, PADDING), np.where(is_pair, following, PADDING)

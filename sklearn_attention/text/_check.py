@@ -24,6 +24,7 @@ def check_sequences(name, sequences, *, empty=False):
     checked = []
     for position, item in enumerate(items):
         where = functools.partial(_where, name, position, item)
+        # `_ids` has an error of its own for an item that is missing.
         if isinstance(item, str) != (kind == "text") and not _missing(item):
             first_kind = "sequences of ids" if kind == "ids" else "texts"
             raise ValueError(

@@ -120,10 +120,13 @@ class Vocabulary:
         Returns
         -------
         ids : ndarray of int64 of shape (n_tokens,)
-            Ids of the tokens, with UNKNOWN for tokens that are not in the vocabulary.
+            Ids of the tokens, with UNKNOWN for tokens that are not in the vocabulary; byte
+            pairs know all texts.
         """
         if self.tokenizer == "byte_pairs":
+            # This raises an error that names the character, if there is no UTF-8 for it.
             text_bytes(sequence)
+            # The tokens of the byte pairs follow the special tokens.
             ids = self._byte_pairs.encode(sequence).ids
             return np.array(ids, dtype=np.int64) + len(SPECIAL_TOKENS)
         if self.kind == "ids":

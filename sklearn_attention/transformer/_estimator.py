@@ -298,7 +298,8 @@ class TransformerEstimator(
         for name in ("max_tokens", "max_length"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), integer=True)
-        # The shape of the network is checked once it is known whether tokens have an order.
+        # Pooling and positions are checked when the network is made, since it is not known yet
+        # whether tokens have an order.
         settings = NetworkSettings.of(
             self, widening=2, largest_batch=256, fewest_epochs=10, foreign=("instance_norm",)
         )

@@ -313,18 +313,18 @@ class OutputShares:
         self.shares = (shares / shares.mean()).float()
 
 
-def overall(losses, constant):
+def overall(losses, constant_losses):
     """Summarise losses (n_rows, n_outputs) in one number, by which epochs are compared.
 
-    For a single output the number is the sum over rows. For several outputs it is about the
-    geometric mean of the ratios of their losses to those of the constants, which are given as
-    `constant` (n_rows, n_outputs).
+    For a single output the number is the sum over rows. For several outputs the loss of each is
+    divided by that of a constant prediction, `constant_losses` (n_rows, n_outputs), and the
+    number is about the geometric mean of these ratios.
     """
     if losses.shape[1] == 1:
         return losses.sum()
-    ratios = losses.sum(dim=0) / constant.sum(dim=0).clamp(min=1e-12)
-    # Ratios above 1 count as 1, since such an output gets a small share. The addition of 0.01
-    # keeps an output that is almost exact from dominating the mean.
+    ratios = losses.sum(dim=0) / constant_losses.sum(dim=0).clamp(min=1e-12)
+    # Ratios above 1 count as 1: the network has little weight in predictions of such outputs.
+    # The addition of 0.01 keeps an output that is almost exact from dominating the mean.
     return (ratios.clamp(max=1) + 0.01).log().mean().exp()
 
 
