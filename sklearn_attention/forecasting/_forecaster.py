@@ -591,6 +591,17 @@ class Forecaster(StepForecasts, AttentionEstimator, ABC):
     _held = Table, TimeIndex, Form, Calibration, Transform, Columns
     _builders = BUILDERS
 
+    def __getattr__(self, name):
+        """Explain why an attribute is missing after a fit to partitions of Dask."""
+        if name.endswith("_") and not name.startswith("_") and "panel_" in vars(self):
+            raise AttributeError(
+                f"this {type(self).__name__} has no {name}: it was fitted to partitions of "
+                "Dask, where each group of series has a forecaster of its own. To look at "
+                "fitted attributes, fit a frame in memory, such as a few of the series."
+            )
+        # The error of Python, or that of a property.
+        return super().__getattribute__(name)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False

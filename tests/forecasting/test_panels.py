@@ -271,6 +271,20 @@ def test_a_pickle_has_the_forecasters():
     pd.testing.assert_frame_equal(in_order(found.predict()), in_order(model.predict()))
 
 
+@pytest.mark.parametrize("name", ["candidate_weights_", "lookback_", "scale_"])
+def test_attributes_of_groups_are_not_those_of_the_panel(name):
+    model = TransformerForecaster(horizon=2, candidates=["classical"])
+    model.fit(partitioned(make_rows(n_series=3)))
+    with pytest.raises(AttributeError, match=f"has no {name}: it was fitted to partitions"):
+        getattr(model, name)
+    assert not hasattr(clone(model), name)
+    model.fit(make_rows(n_series=3))
+    assert getattr(model, name) is not None
+    # Without a panel errors are those of Python and of properties.
+    with pytest.raises(AttributeError, match="object has no attribute 'widths_'"):
+        model.widths_  # noqa: B018
+
+
 def test_a_forecaster_is_fitted_in_memory_or_in_partitions():
     rows = make_rows()
     model = new().fit(partitioned(rows))
